@@ -1,0 +1,1 @@
+"""One module a broker: each states facts and makes calls. Nothing here decides, retries or touches the ledger."""

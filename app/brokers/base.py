@@ -1,0 +1,205 @@
+"""What a broker is to Onefill: a table of facts, and calls that never guess.
+
+The classifier and the resolver read the facts and contain no broker's name. An adapter never retries a
+placement, never turns a failed lookup into 'not found', and never trades through an endpoint that carries
+no client order id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import Protocol
+
+from app.domain.order import OrdStatus
+from app.domain.signal import OrderType, Side, TimeInForce
+
+
+class IdClass(StrEnum):
+    """What a broker does with a client order id that it has seen (facts/brokers-and-reconciliation 2.1)."""
+
+    A = "A"  # a replay returns the original order
+    B = "B"  # unique for good: a replay is refused
+    C = "C"  # unique only while the first order is open
+    D = "D"  # signed once
+    E = "E"  # a label, nothing more
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    id_class: IdClass
+    flips_in_one_order: bool
+    """Whether one order may take a position through zero to the other side."""
+    reduce_only_enforced: bool
+    priced_by_payload: bool
+    """True only for the paper broker: the alert's own price stands in for a quote (HOLES H8)."""
+    absence_is_immediate: bool
+    """True where one complete look that finds nothing is proof (paper: same machine, no wire)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRequest:
+    """What is sent. Quantities and prices are plain Decimals; the instrument is the broker's own spelling."""
+
+    client_order_id: str
+    instrument: str
+    side: Side
+    quantity: Decimal
+    type: OrderType = OrderType.MARKET
+    limit_price: Decimal | None = None
+    stop_price: Decimal | None = None
+    tif: TimeInForce | None = None
+    reference_price: Decimal | None = None
+    """The alert's price; only a broker that is priced by the payload may look at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOrder:
+    """An order as the broker knows it."""
+
+    broker_order_id: str
+    client_order_id: str | None
+    instrument: str
+    side: Side
+    quantity: Decimal
+    status: OrdStatus
+    filled_quantity: Decimal
+    average_price: Decimal | None
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    exec_id: str
+    broker_order_id: str
+    client_order_id: str | None
+    instrument: str
+    side: Side
+    quantity: Decimal
+    price: Decimal
+    fee: Decimal
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who we are at the broker, and what the account holds. `identity` is the broker's own account number."""
+
+    identity: str
+    endpoint: str
+    cash: Decimal
+    equity: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The broker has the order and says so with our client order id."""
+
+    order: BrokerOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A proven refusal: the broker looked at this order and will never work it."""
+
+    code: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateId:
+    """The broker says that it has seen this client order id before."""
+
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """Proved: not one byte of the order left. `reason` says what held it back."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Anything else. Bytes may have left; only a look at the broker can tell."""
+
+    detail: str
+
+
+SubmitReply = Placed | Refused | DuplicateId | Unsent | Unknown
+
+
+class LookupFailed(Exception):
+    """A look at the broker that did not come back complete. Evidence of nothing."""
+
+
+class HeldBack(Exception):
+    """Raised by the last check before the first byte: the order must not leave. `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+LastCheck = Callable[[], None]
+"""Called by the adapter at the last moment before the first byte; raises HeldBack to stop it (HOLES H30, H31)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that a reconciliation reads, in one complete pass. Positions are signed, by instrument."""
+
+    account: Account
+    positions: dict[str, Decimal]
+    open_orders: list[BrokerOrder]
+    fills: list[Fill] = field(default_factory=list)
+
+
+class Broker(Protocol):
+    """One account at one broker. Every method may raise LookupFailed, except `submit`, which answers."""
+
+    @property
+    def facts(self) -> BrokerFacts: ...
+
+    async def connect(self) -> Account:
+        """Opens the session and reads the account's identity."""
+        ...
+
+    async def close(self) -> None: ...
+
+    async def submit(self, request: OrderRequest, last_check: LastCheck) -> SubmitReply: ...
+
+    async def cancel(self, client_order_id: str) -> None:
+        """Asks for a cancel. Only a later look tells what became of it."""
+        ...
+
+    async def find(self, client_order_id: str) -> BrokerOrder | None:
+        """The order under this id in any state; None only when a complete look found none."""
+        ...
+
+    async def account(self) -> Account: ...
+
+    async def position(self, instrument: str) -> Decimal:
+        """The signed position; zero only when the read succeeded and said so."""
+        ...
+
+    async def quote(self, instrument: str) -> Decimal | None:
+        """The venue's own price, at most 60 s old; for a broker priced by the payload the last price it was shown."""
+        ...
+
+    async def fills(self, client_order_id: str) -> list[Fill]: ...
+
+    async def snapshot(self, since: int) -> Snapshot:
+        """One complete pass for the reconciler: account, positions, open orders, fills at or after `since`."""
+        ...
+
+    async def observe_price(self, instrument: str, price: Decimal) -> None:
+        """Shows the broker an alert's price; brokers with a market of their own ignore it."""
+        ...
+
+    def on_activity(self, wake: Callable[[], None]) -> None:
+        """`wake` is called on the loop whenever an order of this account may have changed."""
+        ...
