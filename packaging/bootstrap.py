@@ -1,10 +1,12 @@
 """Two commands on a fresh machine, with nothing but Python 3.11, 3.12 or 3.13:
 
-    python3 packaging/bootstrap.py run [args]          make .venv, install what is locked, start `onefill [args]`
-    python3 packaging/bootstrap.py test [pytest args]  the same plus the test tools, then the tests (--all: the long ones too)
+    python3 packaging/bootstrap.py run [args]     make .venv, install what is locked, start `onefill [args]`
+    python3 packaging/bootstrap.py test [args]    the same plus the test tools, then `pytest [args]`
+                                                  (--all: the long tests too)
 
-Standard library only, Linux, macOS and Windows. Nothing of Onefill is imported here, and nothing is installed that is not in a
-lock with its hash. It must also parse on a Python that is too old, so that it can say so: hence the quoted annotations.
+Standard library only; Linux, macOS and Windows. Nothing of Onefill is imported here, and nothing is installed
+that is not in a lock with its hash. It must also parse on a Python that is too old, so that it can say so:
+hence the quoted annotations.
 """
 
 import contextlib
@@ -22,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SUPPORTED = ((3, 11), (3, 12), (3, 13))
 WINDOWS = os.name == "nt"
 
-# A lock that is installed by itself comes first; the test lock holds the run lock's packages too, at the same versions.
+# The build tools come first; the test lock holds the run lock's packages too, at the same versions.
 LOCKS = {
     "run": ("requirements-build.lock", "requirements.lock"),
     "test": ("requirements-build.lock", "requirements-test.lock"),
@@ -70,7 +72,7 @@ def say(text: str) -> None:
     print("bootstrap: " + text, file=sys.stderr, flush=True)
 
 
-# ------------------------------------------------------------------------------------------------------------- Python
+# ---------------------------------------------------------------------------------------------------- Python
 
 
 def check_python(version: "tuple[int, int]", arguments: "list[str]") -> None:
@@ -109,7 +111,7 @@ def _sudo() -> str:
     return "" if _is_root() else "sudo "
 
 
-# ----------------------------------------------------------------------------------------------------- system packages
+# ------------------------------------------------------------------------------------------- system packages
 
 
 def missing_libraries(table: "tuple[tuple[str, ...], ...]") -> "list[tuple[str, ...]]":
@@ -160,7 +162,7 @@ def _apt_install(names: "list[str]") -> bool:
 
 
 def opens_window(arguments: "list[str]") -> bool:
-    """True when `onefill` with these arguments has no command (`serve`, `url`, ...) and so opens its window."""
+    """True when `onefill` with these arguments has no command (`serve`, `url`, ...): it opens its window."""
     rest = list(arguments)
     while rest:
         argument = rest.pop(0)
@@ -176,8 +178,8 @@ def opens_window(arguments: "list[str]") -> bool:
 def check_qt_libraries(kind: str) -> None:
     """Installs Qt's system libraries as root on Debian and Ubuntu, elsewhere names the exact command.
 
-    Stops only where going on would fail: a library that Qt always loads lacks, or a window is to open on an X display and a
-    library for that lacks (Qt aborts the process then). The tests' own display needs the first kind only.
+    Stops only where going on would fail: a library that Qt always loads lacks, or a window is to open on an X
+    display and a library for that lacks (Qt aborts the process then). Tests need the first kind only.
     """
     on_x11 = bool(os.environ.get("DISPLAY")) and not os.environ.get("WAYLAND_DISPLAY")
     wanted = QT_ALWAYS + (QT_X11 if on_x11 or kind == "test" else ())
@@ -191,14 +193,15 @@ def check_qt_libraries(kind: str) -> None:
         raise BootstrapError("Qt lacks system libraries. Type: " + install_command(lacking) + way_out)
 
 
-# ---------------------------------------------------------------------------------------------------------------- venv
+# ------------------------------------------------------------------------------------------------------ venv
 
 
 class Environment:
     """The virtual environment beside pyproject.toml, and what is known to be in it.
 
-    A stamp file for `run` and one for `test` holds a digest of everything that decides the content; equal digest, nothing to do.
-    A mark stands while pip works: found at a start, the last one was interrupted and the environment is made anew.
+    A stamp file for `run` and one for `test` holds a digest of everything that decides the content; while it
+    is equal there is nothing to do. A mark stands while pip works: found at a start, it tells that the last
+    one was interrupted, and the environment is made anew.
     """
 
     def __init__(self, root: Path) -> None:
@@ -282,7 +285,7 @@ class Environment:
             say("installing Onefill")
             self._pip(["--no-deps", "--no-build-isolation", "--editable", str(self.root)])
         except BootstrapError:
-            # pip ended by itself and has cleaned up: what is there can be built upon. Only a kill leaves the mark.
+            # pip ended by itself and has cleaned up: what is there can be built upon. A kill leaves the mark.
             self._unfinished.unlink()
             raise
         self._stamp(kind).write_text(self.digest(kind), encoding="ascii")
@@ -298,7 +301,7 @@ class Environment:
 
     @staticmethod
     def _run(command: "list[str]", problem: str) -> None:
-        # A constraint from the machine's pip settings can only contradict the locks: every version is pinned already.
+        # The locks pin every version: a constraint of the machine could only contradict them.
         environment = dict(os.environ, PIP_CONSTRAINT=os.devnull, PIP_USER="0", PIP_REQUIRE_HASHES="0")
         # stdout belongs to the program that is started.
         done = subprocess.run(
@@ -334,11 +337,11 @@ def _locked(path: Path) -> "Iterator[None]":
             yield
 
 
-# ------------------------------------------------------------------------------------------------------------ commands
+# -------------------------------------------------------------------------------------------------- commands
 
 
 def replace_process(command: "list[str]") -> int:
-    """Becomes the command on POSIX, so that signals reach it and its exit code is ours; waits for it on Windows."""
+    """Becomes the command, so that signals reach it and its exit code is ours; on Windows waits for it."""
     if not WINDOWS:
         sys.stdout.flush()
         os.execv(command[0], command)
@@ -350,14 +353,14 @@ def replace_process(command: "list[str]") -> int:
 
 
 def pytest_arguments(arguments: "list[str]") -> "list[str]":
-    """`--all` selects the long tests too: an empty `-m` takes the place of the project's own `-m "not long"`."""
+    """`--all` selects the long tests too: an empty `-m` replaces the project's own `-m "not long"`."""
     if "--all" not in arguments:
         return arguments
     return ["-m", "", *(argument for argument in arguments if argument != "--all")]
 
 
 def main(arguments: "list[str]") -> int:
-    """Runs one of the two commands; exit code 2 for wrong usage, 1 where something lacks, else the program's own."""
+    """Runs one of the two commands; exit code 2 for wrong usage, 1 if something lacks, else the program's."""
     if not arguments or arguments[0] not in LOCKS:
         print((__doc__ or "").strip())
         return 0 if arguments in (["-h"], ["--help"]) else 2

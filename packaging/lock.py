@@ -2,8 +2,9 @@
 
     python3 packaging/lock.py [--upgrade]
 
-Needs `uv` on the PATH (any way of installing it is fine; nothing else in Onefill needs it). No file that it writes may name a
-package registry: the locks say what (name, version, hashes), each machine's own pip settings say from where.
+Needs `uv` on the PATH (any way of installing it is fine; nothing else in Onefill needs it). No file that it
+writes may name a package registry: the locks say what (name, version, hashes), each machine's own pip
+settings say from where.
 """
 
 import shutil
