@@ -1,0 +1,1 @@
+"""The ledger: one SQLite file, one writing thread, read-only readers. It records; it never decides."""

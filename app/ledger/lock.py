@@ -1,0 +1,52 @@
+"""One instance a home: a lock on a file that outlives nobody.
+
+The operating system lets go of it when the process ends, however it ends, so a lock file that was left
+behind means nothing. Never on a network share: `doctor` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+class AlreadyRunning(Exception):
+    """Another instance holds this home."""
+
+
+class InstanceLock:
+    """Held from `acquire` until `release` or the end of the process. Raises AlreadyRunning."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            _lock(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            raise AlreadyRunning(
+                f"another Onefill is running on {self._path.parent}; close it first, or use another --home"
+            ) from error
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+if sys.platform == "win32":  # pragma: no cover - the other branch's twin
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
