@@ -1,11 +1,11 @@
 """Runs async tests and fixtures, and fails a test that leaves something behind or blocks the loop.
 
-- `async def` tests and fixtures (function scope) run on one loop a test: plain asyncio, or the Qt loop where the
-  test uses `qapp` or `qtbot` or is marked `qasync`. In an async test on the Qt loop never call `qtbot.wait*`
-  (a nested loop inside a task hangs): turn the signal into a future.
-- After the test and its fixtures: a task still on the loop, a thread that was not there before, a QTimer still
-  active, a blocking call that code of app made on the loop (even if app swallowed the error), an error that only
-  reached the loop's exception handler: each fails the test.
+- `async def` tests and fixtures (function scope) run on one loop a test: plain asyncio, or the Qt loop where
+  the test uses `qapp` or `qtbot` or is marked `qasync`. In an async test on the Qt loop never call
+  `qtbot.wait*` (a nested loop inside a task hangs): turn the signal into a future.
+- After the test and its fixtures: a task still on the loop, a thread that was not there before, a QTimer
+  still active, a blocking call that code of app made on the loop (even if app swallowed the error), an error
+  that only reached the loop's exception handler: each fails the test.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
-from typing import Any
+from typing import Any, cast
 
 import blockbuster.blockbuster as blockbuster_module
 import pytest
@@ -93,8 +93,8 @@ async def _tasks_left() -> list[asyncio.Task[Any]]:
 def blocking_calls_noted(package: str, calls: list[str]) -> Iterator[None]:
     """While it holds, a blocking call made by code of the package on a running loop raises, and is noted.
 
-    Noted besides raised, since a broad `except` of the package could swallow it. SQLite through apsw is watched
-    as sqlite3 is.
+    Noted besides raised, since a broad `except` of the package could swallow it. SQLite through apsw is
+    watched as sqlite3 is.
     """
 
     class NotedBlockingError(blockbuster_module.BlockingError):
@@ -125,7 +125,7 @@ def _apsw_functions(package: str) -> dict[str, blockbuster_module.BlockBusterFun
     return functions
 
 
-# ------------------------------------------------------------------------------------------------ threads and timers
+# ----------------------------------------------------------------------------------------- threads and timers
 
 
 def threads_left(before: set[threading.Thread]) -> list[str]:
@@ -170,7 +170,7 @@ class TimersOfTest:
         ]
 
 
-# ------------------------------------------------------------------------------------------------------------- pytest
+# ----------------------------------------------------------------------------------------------------- pytest
 
 
 def _uses_qt(item: pytest.Item) -> bool:
@@ -180,7 +180,7 @@ def _uses_qt(item: pytest.Item) -> bool:
 
 @pytest.fixture(autouse=True)
 def loop_of_test(request: pytest.FixtureRequest) -> Iterator[LoopOfTest]:
-    """The loop of this test. Set up first and torn down last of all fixtures, so that it sees what they leave."""
+    """The loop of this test: set up before all other fixtures, torn down after them."""
     item = request.node
     on_qt = _uses_qt(item)
     before = set(threading.enumerate())
@@ -199,7 +199,7 @@ def loop_of_test(request: pytest.FixtureRequest) -> Iterator[LoopOfTest]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Runs an `async def` test on the loop of the test."""
-    loop: LoopOfTest = pyfuncitem.funcargs["loop_of_test"]
+    loop = cast(LoopOfTest, pyfuncitem.funcargs["loop_of_test"])
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         generated = getattr(pyfuncitem.obj, "hypothesis", None)
         if generated is not None and inspect.iscoroutinefunction(generated.inner_test):

@@ -1,4 +1,4 @@
-"""The guards of tests/guards.py bite: each small test in here does what no test may, and is seen to fail for it."""
+"""The guards of tests/guards.py bite: a small test does what no test may, and is seen to fail for it."""
 
 import asyncio
 from collections.abc import AsyncIterator
