@@ -159,10 +159,6 @@ def test_an_active_timer_fails_the_test(pytester: pytest.Pytester) -> None:
         ("import os\ndef block():\n with open(os.devnull, 'rb') as f: f.read()", "io.BufferedReader.read"),
         ("import apsw\ndef block(): apsw.Connection('').execute('select 1')", "apsw.Connection.execute"),
         ("import apsw\ndef block(): apsw.Connection('').cursor().execute('select 1')", "apsw.Cursor.execute"),
-        (
-            "import sqlite3\ndef block(): sqlite3.connect('').execute('select 1').close()",
-            "sqlite3.Connection.execute",
-        ),
     ],
 )
 def test_a_blocking_call_of_app_on_the_loop_fails_the_test(

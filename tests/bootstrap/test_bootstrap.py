@@ -192,7 +192,7 @@ def project(tmp_path: Path) -> Path:
 
 
 class Recorder:
-    """Stands for `python -m venv` (a folder with a `python` that answers) and for pip (what it gets is noted)."""
+    """Stands for `python -m venv` (a folder with a `python` that answers) and pip (what it gets is noted)."""
 
     def __init__(self, bootstrap: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
         self.installed: list[list[str]] = []
