@@ -1,0 +1,296 @@
+"""Orders in the ledger: reading a row, moving it along the state table, booking its fills.
+
+Every move is a compare-and-set with its event in the same transaction. No rule about when to move is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from decimal import Context, Decimal
+from typing import Any
+
+from app.domain.order import OrdStatus, State, worst
+from app.domain.signal import OrderType, Side, TimeInForce
+from app.ledger.transaction import LostUpdate, Transaction, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One row of `orders`, typed. Times are UTC microseconds; what is not decided yet is None."""
+
+    id: int
+    claim_id: int
+    account: str
+    leg: int
+    generation: int
+    instrument: str
+    source_id: str
+    strategy: str
+    action: str
+    purpose: str
+    side: Side | None
+    quantity: Decimal | None
+    type: OrderType
+    limit_price: Decimal | None
+    stop_price: Decimal | None
+    tif: TimeInForce | None
+    state: State
+    ord_status: OrdStatus | None
+    reason: str | None
+    client_order_id: str | None
+    broker_order_id: str | None
+    filled_quantity: Decimal
+    average_price: Decimal | None
+    not_after: int | None
+    cancel_requested: bool
+    created_at: int
+    updated_at: int
+
+    @property
+    def name(self) -> str:
+        """The id that a person sees."""
+        return f"O{self.id}"
+
+    @property
+    def leaves(self) -> Decimal:
+        """What may still fill: zero once the order is over or was never sent."""
+        if self.quantity is None or self.state in (State.PENDING, State.DENIED, State.NOT_PLACED, State.DONE):
+            return Decimal(0)
+        return self.quantity - self.filled_quantity
+
+    @property
+    def signed_leaves(self) -> Decimal:
+        return self.leaves * self.side.sign if self.side else Decimal(0)
+
+
+_NAMES = tuple(field.name for field in fields(Order))
+_COLUMNS = ", ".join(_NAMES)
+_READ: dict[str, Callable[[Any], Any]] = {
+    "side": Side,
+    "quantity": Decimal,
+    "type": OrderType,
+    "limit_price": Decimal,
+    "stop_price": Decimal,
+    "tif": TimeInForce,
+    "state": State,
+    "ord_status": OrdStatus,
+    "filled_quantity": Decimal,
+    "average_price": Decimal,
+    "cancel_requested": bool,
+}
+
+
+AVERAGE = Context(prec=15)
+"""Average prices are rounded to this many digits; fills keep every digit."""
+
+
+def plain(value: Decimal) -> str:
+    """Decimal text as the ledger keeps it: no exponent, no trailing zeros."""
+    text = format(value, "f")
+    return (text.rstrip("0").rstrip(".") or "0") if "." in text else text
+
+
+def _order(row: Sequence[Any]) -> Order:
+    values = dict(zip(_NAMES, row, strict=True))
+    for name, read in _READ.items():
+        if values[name] is not None:
+            values[name] = read(values[name])
+    return Order(**values)
+
+
+def get(tx: Transaction, order_id: int) -> Order:
+    """The order with this id. Raises LookupError."""
+    row = tx.one(f"SELECT {_COLUMNS} FROM orders WHERE id = ?", (order_id,))
+    if row is None:
+        raise LookupError(f"there is no order O{order_id}")
+    return _order(row)
+
+
+def where(tx: Transaction, condition: str, bindings: Sequence[Value] = ()) -> list[Order]:
+    """Orders that meet a condition of this module's callers' own text, oldest admission first."""
+    sql = f"SELECT {_COLUMNS} FROM orders WHERE {condition} ORDER BY claim_id, leg, generation"
+    return [_order(row) for row in tx.execute(sql, bindings)]
+
+
+def newest(tx: Transaction, claim_id: int) -> list[Order]:
+    """The newest generation of each leg of a claim."""
+    sql = f"SELECT {_COLUMNS} FROM newest_orders WHERE claim_id = ? ORDER BY account, leg"
+    return [_order(row) for row in tx.execute(sql, (claim_id,))]
+
+
+def move(
+    tx: Transaction,
+    order: Order,
+    to: State,
+    *,
+    at: int,
+    actor: str,
+    reason: str | None = None,
+    detail: dict[str, Any] | None = None,
+    **columns: Value,
+) -> Order:
+    """Moves an order from the state it was read in, with an event, and returns it as it now is.
+
+    `reason` replaces the row's reason (None clears it); `columns` are set as well. Raises LostUpdate if the
+    row is no longer in that state, and the trigger's error if the table has no such move.
+    """
+    values: dict[str, Value] = {"state": to.value, "reason": reason, "updated_at": at, **columns}
+    assignments = ", ".join(f"{name} = ?" for name in values)
+    changed = tx.change(
+        "orders",
+        f"UPDATE orders SET {assignments} WHERE id = ? AND state = ?",
+        (*values.values(), order.id, order.state.value),
+    )
+    if changed != 1:
+        raise LostUpdate(f"{order.name} is no longer {order.state}")
+    event = {"from": order.state.value, "to": to.value, "reason": reason, **(detail or {})}
+    tx.event(at, actor, "order moved", order.name, event)
+    return get(tx, order.id)
+
+
+def note(tx: Transaction, order: Order, *, at: int, **columns: Value) -> None:
+    """Sets columns of an order without moving it (a waiting reason, a cancel request)."""
+    if all(getattr(order, name) == value for name, value in columns.items()):
+        return
+    assignments = ", ".join(f"{name} = ?" for name in columns)
+    tx.change(
+        "orders",
+        f"UPDATE orders SET {assignments}, updated_at = ? WHERE id = ?",
+        (*columns.values(), at, order.id),
+    )
+
+
+def book(tx: Transaction, order: Order) -> Decimal:
+    """The signed net of the order's own book: account, instrument, source and strategy."""
+    return book_of(tx, order.account, order.instrument, order.source_id, order.strategy)
+
+
+def book_of(tx: Transaction, account: str, instrument: str, source_id: str, strategy: str) -> Decimal:
+    row = tx.one(
+        "SELECT net FROM books WHERE account = ? AND instrument = ? AND source_id = ? AND strategy = ?",
+        (account, instrument, source_id, strategy),
+    )
+    return Decimal(row[0]) if row else Decimal(0)
+
+
+def books(
+    tx: Transaction, account: str, instrument: str | None = None
+) -> list[tuple[str, str, str, Decimal]]:
+    """Every open book of an account: (instrument, source id, strategy, signed net)."""
+    rows = tx.execute(
+        "SELECT instrument, source_id, strategy, net FROM books "
+        "WHERE account = ? AND instrument = coalesce(?, instrument)",
+        (account, instrument),
+    )
+    return [(row[0], row[1], row[2], Decimal(row[3])) for row in rows if Decimal(row[3]) != 0]
+
+
+def add_to_book(
+    tx: Transaction, account: str, instrument: str, source_id: str, strategy: str, signed: Decimal
+) -> Decimal:
+    """Adds a signed quantity to a book and returns the new net."""
+    net = book_of(tx, account, instrument, source_id, strategy) + signed
+    key = (account, instrument, source_id, strategy)
+    updated = tx.change(
+        "books",
+        "UPDATE books SET net = ? WHERE account = ? AND instrument = ? AND source_id = ? AND strategy = ?",
+        (plain(net), *key),
+    )
+    if not updated:
+        names = ("account", "instrument", "source_id", "strategy")
+        tx.insert("books", {**dict(zip(names, key, strict=True)), "net": plain(net)})
+    return net
+
+
+@dataclass(frozen=True, slots=True)
+class BookedFill:
+    exec_id: str
+    quantity: Decimal
+    price: Decimal
+    fee: Decimal
+    at: int
+
+
+def add_fills(tx: Transaction, order: Order, fills: Iterable[BookedFill], *, at: int) -> Order:
+    """Books the fills that are new, updates the order's filled quantity and average, and its book.
+
+    A fill is known by (account, exec id), so that seeing one twice changes nothing.
+    """
+    if order.side is None:
+        raise ValueError(f"{order.name} has no side and cannot fill")
+    new = False
+    for fill in fills:
+        inserted = tx.change(
+            "fills",
+            "INSERT OR IGNORE INTO fills (account, exec_id, order_id, side, quantity, price, fee, at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                order.account,
+                fill.exec_id,
+                order.id,
+                order.side.value,
+                plain(fill.quantity),
+                plain(fill.price),
+                plain(fill.fee),
+                fill.at,
+            ),
+        )
+        if not inserted:
+            continue
+        new = True
+        signed = fill.quantity * order.side.sign
+        net = add_to_book(tx, order.account, order.instrument, order.source_id, order.strategy, signed)
+        tx.event(
+            fill.at,
+            f"broker:{order.account}",
+            "filled",
+            order.name,
+            {
+                "exec_id": fill.exec_id,
+                "quantity": plain(fill.quantity),
+                "price": plain(fill.price),
+                "book": plain(net),
+            },
+        )
+    if new:
+        booked = [
+            (Decimal(quantity), Decimal(price))
+            for quantity, price in tx.execute(
+                "SELECT quantity, price FROM fills WHERE order_id = ?", (order.id,)
+            )
+        ]
+        filled = sum((quantity for quantity, _ in booked), Decimal(0))
+        average = sum((quantity * price for quantity, price in booked), Decimal(0)) / filled
+        tx.change(
+            "orders",
+            "UPDATE orders SET filled_quantity = ?, average_price = ?, updated_at = ? WHERE id = ?",
+            (plain(filled), plain(AVERAGE.plus(average)), at, order.id),
+        )
+    return get(tx, order.id)
+
+
+def outcome(tx: Transaction, claim_id: int) -> dict[str, Any]:
+    """A signal's outcome as the hook answers it (CONTRACT 3)."""
+
+    rows = newest(tx, claim_id)
+    symbol = tx.one("SELECT symbol FROM claims WHERE id = ?", (claim_id,))
+    return {
+        "state": worst([order.state for order in rows]).value,
+        "orders": [
+            {
+                "client_order_id": order.client_order_id,
+                "broker_order_id": order.broker_order_id,
+                "account": order.account,
+                "symbol": symbol[0] if symbol else order.instrument,
+                "side": order.side,
+                "quantity": None if order.quantity is None else plain(order.quantity),
+                "state": order.state.value,
+                "ord_status": order.ord_status,
+                "filled_quantity": plain(order.filled_quantity),
+                "average_price": None if order.average_price is None else plain(order.average_price),
+                "reason": order.reason,
+            }
+            for order in rows
+        ],
+    }
