@@ -1,7 +1,7 @@
 """Where a secret is looked for, kept and made: the three places in the contract's order.
 
-A keyring that fails is a reason, never a crash, and never an excuse to make a new token beside one that may be
-there. Everything here blocks: call it at the start or in a thread, with the caller's own timeout.
+A keyring that fails is a reason, never a crash, and never an excuse to make a new token beside one that may
+be there. Everything here blocks: call it at the start or in a thread, with the caller's own timeout.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Where(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a look-up found. `value` and `where` are None together; `problem` is a line for a person, or empty."""
+    """What a look-up found: both None, or neither. `problem` is a line for a person, or empty."""
 
     value: str | None = field(repr=False)
     where: Where | None
@@ -58,7 +58,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class HookToken:
-    """The token of a source, found or `made` just now. `statement` is to be shown to the person if not empty."""
+    """The token of a source, found or `made` just now. `statement` is for the person, or empty."""
 
     value: str = field(repr=False)
     where: Where
@@ -143,9 +143,7 @@ class Secrets:
             reason = str(failure)
         if not kept:
             self._file.write(name, value)
-            statement = (
-                f"WARNING: {name} is in plain text in {self._file.path}, readable by you alone: {reason}."
-            )
+            statement = f"WARNING: {name} is in plain text in {self._file.path} (mode 0600): {reason}."
             return Stored(Where.FILE, statement + self._before_it(name))
         statement = f"{name} is in the keyring ({self._keyring.state.backend})."
         try:
@@ -155,7 +153,7 @@ class Secrets:
         return Stored(Where.KEYRING, statement + self._before_it(name))
 
     def delete(self, name: str) -> Deleted:
-        """Removes the value from keyring and secrets.toml. SecretsError for a bad name or an unreadable file."""
+        """Removes the value from keyring and secrets.toml. SecretsError for a bad name or a refused file."""
         check_name(name)
         removed: list[Where] = []
         statement = ""
@@ -184,7 +182,7 @@ class Secrets:
             return str(error)
         if other == value:
             return ""
-        return f"{name} is also in {self._file.path}, with another value; the keyring's is used: remove one of them"
+        return f"{name} is in {self._file.path} too, with another value; the keyring's is used: remove one"
 
     def _before_it(self, name: str) -> str:
         variable = environment_name(name)
