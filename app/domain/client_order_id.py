@@ -1,0 +1,26 @@
+"""The client order id: the same on every machine and after every restart; brokers refuse a second one.
+
+Made once, stored with the order and never recomputed (HOLES H12, H41). It has no readable prefix: some venues
+refuse one.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from app.domain.canonical import digest
+
+VERSION = 1
+
+
+def client_order_id(scope: str, claim_digest: bytes, leg: int, generation: int) -> str:
+    """32 hex digits of a UUIDv8 (RFC 9562 section 5.8).
+
+    `scope` is "venue:env:account identity" as the broker states it; `claim_digest` is key.claim_digest, which
+    covers source, key and window epoch; `leg` and `generation` are the order's own.
+    """
+    made = digest([VERSION, scope, claim_digest.hex(), leg, generation])
+    number = int.from_bytes(made[:16])
+    number = number & ~(0xF << 76) | 8 << 76
+    number = number & ~(0b11 << 62) | 0b10 << 62
+    return uuid.UUID(int=number).hex
