@@ -1,0 +1,99 @@
+"""What the configuration says about one account, in the shape that the gate reads.
+
+No I/O and no decision; a payload can reach none of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from app.brokers.base import Account as BrokerAccount
+from app.brokers.base import Broker
+from app.domain.risk import Limits
+from app.domain.sizing import round_down, worth
+from app.settings import Account, CashSizing, EquitySizing, QuantitySizing, Risk, Settings, SignalSizing
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One account's rules."""
+
+    account: Account
+    risk: Risk
+    max_order_age: int
+    arrival_bound: int
+
+    @property
+    def name(self) -> str:
+        return self.account.name
+
+    @property
+    def sized_by_signal(self) -> bool:
+        return isinstance(self.account.sizing, SignalSizing)
+
+    def limits(self, symbol: str) -> Limits:
+        return Limits(
+            position_divisor=self.risk.position_divisor,
+            max_order_notional=self.risk.max_order_notional,
+            max_orders_per_minute=self.risk.max_orders_per_minute,
+            max_orders_per_day=self.risk.max_orders_per_day,
+            max_open_positions=self.risk.max_open_positions,
+            max_daily_loss=self.risk.max_daily_loss,
+            cooldown=self.risk.cooldown,
+            capital=self.account.capital,
+            allow_short=self.account.allow_short,
+            symbol_allowed=self.account.allows(symbol),
+        )
+
+    @property
+    def size_needs_price(self) -> bool:
+        return isinstance(self.account.sizing, CashSizing | EquitySizing)
+
+    def entry_size(self, asked: Decimal | None, price: Decimal | None, equity: Decimal) -> Decimal | None:
+        """The units of an entry by the account's sizing, rounded down; None where nothing states one."""
+        match self.account.sizing:
+            case SignalSizing():
+                return asked
+            case QuantitySizing(quantity=quantity):
+                return round_down(quantity)
+            case CashSizing(cash=cash):
+                return None if price is None else worth(cash, price)
+            case EquitySizing(fraction=fraction):
+                return None if price is None else worth(equity * fraction, price)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSetup:
+    """An account as the engine hands it to trading: its rules, and the broker that serves it."""
+
+    policy: Policy
+    broker: Broker
+
+    @property
+    def name(self) -> str:
+        return self.policy.name
+
+
+def policies(settings: Settings) -> dict[str, Policy]:
+    """The rules of every configured account, by name."""
+    return {
+        account.name: Policy(
+            account=account,
+            risk=settings.risk,
+            max_order_age=settings.execution.max_order_age,
+            arrival_bound=settings.reconciliation.arrival_bound,
+        )
+        for account in settings.accounts
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the broker says right before an order is decided, and when that look began (UTC microseconds)."""
+
+    account: BrokerAccount
+    position: Decimal
+    price: Decimal | None
+    priced_by_payload: bool
+    began_at: int
