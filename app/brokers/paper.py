@@ -134,7 +134,7 @@ class PaperExchange:
             self._queue_follow_up(self._book)
 
     def _queue_follow_up(self, book: PaperBook) -> None:
-        """A job of its own, so that fills and wakes come after the reply to the job that caused them."""
+        """A job of its own, so that fills and wakes do not hold back the reply of what caused them."""
         executor = self._executor
         if self._is_follow_up_queued or executor is None:
             return

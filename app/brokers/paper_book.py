@@ -1,18 +1,16 @@
 """The paper exchange's book: orders, fills, cash and prices in a SQLite file of its own.
 
 Synchronous, for the exchange's one thread. It never touches the ledger, never answers before its COMMIT has
-returned, and never takes a failed COMMIT for an undone one (HOLES H19, H42).
+returned, and never takes a failed COMMIT for an undone one (HOLES H42).
 """
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 import apsw
 
@@ -52,20 +50,15 @@ from app.brokers.paper_rows import (
     order_from_row,
     row_from_order,
 )
+from app.brokers.paper_store import CommitInDoubt, PaperStore
 from app.clock import Clock
 from app.domain.number import plain
 from app.domain.order import OrdStatus
 from app.domain.signal import OrderType, Side, TimeInForce
-from app.failpoint import failpoint
 
-T = TypeVar("T")
 FEE = "0"
 """The paper exchange takes no fee."""
 _OPEN = "status IN ('New', 'PartiallyFilled')"
-
-
-class CommitInDoubt(Exception):
-    """COMMIT raised: what it carried may or may not be in the file."""
 
 
 class _NoOrder(Exception):
@@ -81,14 +74,13 @@ class PaperBook:
 
     def __init__(self, path: Path, clock: Clock, vfs: str | None = None) -> None:
         """Opens or makes the file; raises PaperBookRefused."""
-        self._db = open_paper_file(path, vfs)
+        self._store = PaperStore(open_paper_file(path, vfs))
         self._clock = clock
-        self._in_doubt = False
         self._touched: set[str] = set()
-        self.id: str = self._row("SELECT id FROM exchange")[0]
+        self.id: str = self._store.row("SELECT id FROM exchange")[0]
 
     def close(self) -> None:
-        self._db.close()
+        self._store.close()
 
     @property
     def has_touched(self) -> bool:
@@ -105,9 +97,9 @@ class PaperBook:
         """Makes the account on first sight. A `cash` unlike the last one pays the difference in or out."""
 
         def work() -> None:
-            rows = self._rows("SELECT paid_in, cash FROM accounts WHERE name = ?", name)
+            rows = self._store.rows("SELECT paid_in, cash FROM accounts WHERE name = ?", name)
             if not rows:
-                self._rows(
+                self._store.rows(
                     "INSERT INTO accounts (name, identity, paid_in, cash, opened_at) VALUES (?, ?, ?, ?, ?)",
                     *(name, str(uuid.uuid4()), plain(cash), plain(cash), self._clock.now()),
                 )
@@ -115,7 +107,7 @@ class PaperBook:
             paid_in, held = map(Decimal, rows[0])
             if paid_in != cash:
                 held = EXACT.add(held, EXACT.subtract(cash, paid_in))
-                self._rows(
+                self._store.rows(
                     "UPDATE accounts SET paid_in = ?, cash = ? WHERE name = ?", plain(cash), plain(held), name
                 )
 
@@ -135,7 +127,7 @@ class PaperBook:
             return Placed(self._take(account, request, mode).shown())
 
         try:
-            return self._write("paper", work)
+            return self._store.write("paper", work)
         except HeldBack as held:
             return Unsent(held.reason)
         except _NoOrder as answer:
@@ -149,12 +141,12 @@ class PaperBook:
         """Cancels the order if it is still open; one that is not there or has ended stays as it is."""
 
         def work() -> None:
-            self._rows(
+            canceled = self._store.change(
                 "UPDATE orders SET status = 'Canceled', due_price = NULL "
                 f"WHERE account = ? AND client_order_id = ? AND {_OPEN}",
                 *(account, client_order_id),
             )
-            if self._db.changes():
+            if canceled:
                 self._touched.add(account)
 
         self._change("paper_cancel", work)
@@ -167,7 +159,7 @@ class PaperBook:
 
     def fill_due(self) -> None:
         """One fill for each order that is owed one, each in a transaction of its own."""
-        for order in self._read(lambda: self._orders("due_price IS NOT NULL")):
+        for order in self._store.read(lambda: self._orders("due_price IS NOT NULL")):
             piece = next_piece(order.quantity, order.filled_quantity, order.fill_mode, order.tif)
             self._change("paper_fill", partial(self._fill, order, piece))
 
@@ -179,31 +171,31 @@ class PaperBook:
     # ------------------------------------------------------------------ looks
 
     def owes_fills(self) -> bool:
-        return self._read(
-            lambda: bool(self._rows("SELECT 1 FROM orders WHERE due_price IS NOT NULL LIMIT 1"))
+        return self._store.read(
+            lambda: bool(self._store.rows("SELECT 1 FROM orders WHERE due_price IS NOT NULL LIMIT 1"))
         )
 
     def find(self, account: str, client_order_id: str) -> BrokerOrder | None:
-        order = self._read(lambda: self._find(account, client_order_id))
+        order = self._store.read(lambda: self._find(account, client_order_id))
         return None if order is None else order.shown()
 
     def account(self, name: str) -> Account:
-        return self._read(lambda: self._account(name))
+        return self._store.read(lambda: self._account(name))
 
     def position(self, account: str, symbol: str) -> Decimal:
-        return self._read(lambda: self._position(account, symbol))
+        return self._store.read(lambda: self._position(account, symbol))
 
     def quote(self, symbol: str) -> Decimal | None:
-        return self._read(lambda: self._last_price(symbol))
+        return self._store.read(lambda: self._last_price(symbol))
 
     def fills(self, account: str, client_order_id: str) -> list[Fill]:
-        return self._read(
+        return self._store.read(
             lambda: self._fills("o.account = ? AND o.client_order_id = ?", account, client_order_id)
         )
 
     def snapshot(self, account: str, since: int) -> Snapshot:
         """One moment of the book: this thread is its only writer, so nothing changes between these reads."""
-        return self._read(
+        return self._store.read(
             lambda: Snapshot(
                 account=self._account(account),
                 positions=self._positions("account = ?", account),
@@ -212,69 +204,11 @@ class PaperBook:
             )
         )
 
-    # ------------------------------------------------------------------ transactions
-
-    def _write(self, place: str, work: Callable[[], T]) -> T:
-        """Runs `work` in one transaction, returns after its COMMIT has. An error of `work` undoes all of it.
-
-        `place` names the failpoints around the COMMIT.
-        """
-        self._settle_doubt()
-        touched = set(self._touched)
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            result = work()
-        except BaseException:
-            self._touched = touched
-            self._undo()
-            raise
-        failpoint(f"{place}_before_commit")
-        try:
-            self._db.execute("COMMIT")
-        except apsw.Error as error:
-            self._in_doubt = True
-            self._undo()
-            raise CommitInDoubt(str(error)) from error
-        failpoint(f"{place}_after_commit")
-        return result
-
     def _change(self, place: str, work: Callable[[], None]) -> None:
         try:
-            self._write(place, work)
+            self._store.write(place, work)
         except (apsw.Error, CommitInDoubt) as error:
             raise LookupFailed(f"paper exchange: {error}") from error
-
-    def _read(self, look: Callable[[], T]) -> T:
-        try:
-            self._settle_doubt()
-            return look()
-        except (apsw.Error, ArithmeticError, ValueError) as error:
-            raise LookupFailed(f"paper exchange: {error}") from error
-
-    def _settle_doubt(self) -> None:
-        """After a failed COMMIT nothing is read or written until another transaction has taken its place.
-
-        The failed one may lie whole in the WAL and come back at the next start although this process does not
-        see it; the next commit writes over it (HOLES H19). Until then finding nothing proves nothing.
-        """
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
-        if not self._in_doubt:
-            return
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._rows("UPDATE exchange SET barrier = barrier + 1")
-            self._db.execute("COMMIT")
-        except BaseException:
-            self._undo()
-            raise
-        self._in_doubt = False
-
-    def _undo(self) -> None:
-        """Rolls back. Where even that fails, the next call tries again before it does anything else."""
-        if self._db.in_transaction:
-            with contextlib.suppress(apsw.Error):
-                self._db.execute("ROLLBACK")
 
     # ------------------------------------------------------------------ inside a transaction
 
@@ -292,7 +226,7 @@ class PaperBook:
         if price is None and request.type is OrderType.MARKET:
             raise _NoOrder(Refused("NO_PRICE", f"no price was ever shown for {symbol}"))
 
-        sequence = self._row("SELECT coalesce(max(sequence), 0) + 1 FROM orders")[0]
+        sequence = self._store.row("SELECT coalesce(max(sequence), 0) + 1 FROM orders")[0]
         order = new_order(self.id, sequence, account, request, mode, self._clock.now())
         if price is not None:
             order = order.after(price)
@@ -301,11 +235,11 @@ class PaperBook:
         else:
             self._check_funds(order)
         marks = ", ".join("?" * len(PaperOrder._fields))
-        self._rows(f"INSERT INTO orders ({ORDER_COLUMNS}) VALUES ({marks})", *row_from_order(order))
+        self._store.rows(f"INSERT INTO orders ({ORDER_COLUMNS}) VALUES ({marks})", *row_from_order(order))
         return self._fill_at_once(order)
 
     def _show(self, symbol: str, price: Decimal) -> None:
-        self._rows(
+        self._store.rows(
             "INSERT INTO prices (symbol, price, shown_at) VALUES (?, ?, ?) "
             "ON CONFLICT (symbol) DO UPDATE SET price = excluded.price, shown_at = excluded.shown_at",
             *(symbol, plain(price), self._clock.now()),
@@ -314,7 +248,7 @@ class PaperBook:
             order = resting.after(price)
             if order == resting:
                 continue
-            self._rows(
+            self._store.rows(
                 "UPDATE orders SET triggered = ?, due_price = ? WHERE id = ?",
                 int(order.is_stop_reached),
                 None if order.due_price is None else plain(order.due_price),
@@ -339,13 +273,13 @@ class PaperBook:
         if order.side is Side.BUY and cost > cash:
             position = self._position(order.account, order.symbol)
             if opening_part(order.side, quantity, position) > 0:
-                self._rows(
+                self._store.rows(
                     "UPDATE orders SET status = 'Canceled', due_price = NULL, reason = ? WHERE id = ?",
                     *(f"INSUFFICIENT_FUNDS cash={plain(cash)} cost={plain(cost)}", order.id),
                 )
                 return
         earlier = self._fills("f.order_id = ?", order.id)
-        self._rows(
+        self._store.rows(
             "INSERT INTO fills (account, exec_id, order_id, symbol, side, quantity, price, fee, at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(order.account, f"{order.id}-{len(earlier) + 1}", order.id, order.symbol, order.side.value),
@@ -356,7 +290,7 @@ class PaperBook:
         for fill in earlier:
             paid = EXACT.add(paid, EXACT.multiply(fill.quantity, fill.price))
         is_done = filled == order.quantity
-        self._rows(
+        self._store.rows(
             "UPDATE orders SET filled_quantity = ?, average_price = ?, status = ?, due_price = ? "
             "WHERE id = ?",
             plain(filled),
@@ -366,7 +300,7 @@ class PaperBook:
             order.id,
         )
         left = EXACT.subtract(cash, cost) if order.side is Side.BUY else EXACT.add(cash, cost)
-        self._rows("UPDATE accounts SET cash = ? WHERE name = ?", plain(left), order.account)
+        self._store.rows("UPDATE accounts SET cash = ? WHERE name = ?", plain(left), order.account)
 
     def _check_funds(self, order: PaperOrder) -> None:
         """Refuses a buy that opens what cash does not cover, with what open buys will take set aside.
@@ -387,14 +321,10 @@ class PaperBook:
 
     # ------------------------------------------------------------------ rows
 
-    def _rows(self, sql: str, *bindings: str | int | None) -> list[tuple[Any, ...]]:
-        return self._db.execute(sql, bindings).fetchall()
-
-    def _row(self, sql: str, *bindings: str | int | None) -> tuple[Any, ...]:
-        return self._rows(sql, *bindings)[0]
-
     def _orders(self, where: str, *bindings: str | int) -> list[PaperOrder]:
-        rows = self._rows(f"SELECT {ORDER_COLUMNS} FROM orders WHERE {where} ORDER BY sequence", *bindings)
+        rows = self._store.rows(
+            f"SELECT {ORDER_COLUMNS} FROM orders WHERE {where} ORDER BY sequence", *bindings
+        )
         return [order_from_row(row) for row in rows]
 
     def _find(self, account: str, client_order_id: str) -> PaperOrder | None:
@@ -402,7 +332,7 @@ class PaperBook:
         return found[0] if found else None
 
     def _fills(self, where: str, *bindings: str | int) -> list[Fill]:
-        rows = self._rows(
+        rows = self._store.rows(
             f"SELECT {FILL_COLUMNS} FROM fills f JOIN orders o ON o.id = f.order_id "
             f"WHERE {where} ORDER BY f.at, f.rowid",
             *bindings,
@@ -410,11 +340,11 @@ class PaperBook:
         return [fill_from_row(row) for row in rows]
 
     def _last_price(self, symbol: str) -> Decimal | None:
-        rows = self._rows("SELECT price FROM prices WHERE symbol = ?", symbol)
+        rows = self._store.rows("SELECT price FROM prices WHERE symbol = ?", symbol)
         return Decimal(rows[0][0]) if rows else None
 
     def _cash(self, account: str) -> Decimal:
-        rows = self._rows("SELECT cash FROM accounts WHERE name = ?", account)
+        rows = self._store.rows("SELECT cash FROM accounts WHERE name = ?", account)
         if not rows:
             raise LookupFailed(f"paper exchange: no account {account}")
         return Decimal(rows[0][0])
@@ -425,7 +355,7 @@ class PaperBook:
     def _positions(self, where: str, *bindings: str) -> dict[str, Decimal]:
         """Signed and by symbol, from the fills; what is zero is left out."""
         positions: dict[str, Decimal] = {}
-        for symbol, side, text in self._rows(
+        for symbol, side, text in self._store.rows(
             f"SELECT symbol, side, quantity FROM fills WHERE {where}", *bindings
         ):
             quantity = Decimal(text) if side == Side.BUY else EXACT.minus(Decimal(text))
@@ -434,7 +364,7 @@ class PaperBook:
 
     def _account(self, name: str) -> Account:
         cash = equity = self._cash(name)
-        identity = self._row("SELECT identity FROM accounts WHERE name = ?", name)[0]
+        identity = self._store.row("SELECT identity FROM accounts WHERE name = ?", name)[0]
         for symbol, position in self._positions("account = ?", name).items():
             equity = EXACT.add(equity, EXACT.multiply(position, self._last_price(symbol) or ZERO))
         return Account(identity=identity, endpoint=f"paper:{self.id}", cash=cash, equity=equity)

@@ -137,7 +137,7 @@ def _check_content(connection: apsw.Connection, path: Path) -> None:
         for statement in _schema():
             model.execute(statement)
         expected, actual = _shape(model), _shape(connection)
-    missing = sorted(expected - actual)
+    missing = sorted(expected - actual, key=lambda part: (not part.startswith("table"), part))
     if missing:
         raise PaperBookRefused(f"the paper exchange's file {path} lacks {missing[0]}: {_REMEDY}")
     damage = connection.execute("PRAGMA quick_check(1)").fetchall()

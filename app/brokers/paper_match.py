@@ -13,7 +13,7 @@ from app.brokers.base import OrderRequest
 from app.domain.signal import OrderType, Side, TimeInForce
 
 MAX_DIGITS = 60
-"""Digits and decimal exponent that a quantity or price may have: more than the door lets in (40 characters)."""
+"""Digits and decimal exponent that a quantity or price may have: more than the door lets in."""
 
 EXACT = decimal.Context(
     prec=400,

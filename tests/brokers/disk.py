@@ -5,18 +5,23 @@ What was written since a file's last sync is lost in a power cut; `image` writes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 
 
 class Disk(apsw.VFS):
-    """Use as `vfs=disk.name`, `unregister` when done. `failing_syncs` is how many syncs fail from now on."""
+    """Use as `vfs=disk.name`, `unregister` when done. `failing_syncs` is how many syncs fail from now on.
+
+    `before_failing` is called in each of them, when all of the transaction is written and none of it synced.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "")
         self.name = name
         self.failing_syncs = 0
+        self.before_failing: Callable[[], None] | None = None
         self.syncs = 0
         self.durable: dict[Path, bytearray] = {}
 
@@ -54,6 +59,8 @@ class _File(apsw.VFSFile):
     def xSync(self, flags: int) -> None:  # noqa: N802
         if self._disk.failing_syncs > 0:
             self._disk.failing_syncs -= 1
+            if self._disk.before_failing is not None:
+                self._disk.before_failing()
             raise apsw.IOError("the disk refused to sync")
         super().xSync(flags)
         self._disk.syncs += 1
