@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import tomllib
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import tomlkit
-from tomlkit.items import AoT, String, Table
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Table
 
 from app.settings.errors import ConfigError, ConfigFile
 from app.settings.files import config_path, read_text, write_text
+from app.settings.keys import SOURCES
 from app.settings.model import Settings
-from app.settings.read import CONFIG_NAME
+from app.settings.read import CONFIG_NAME, parse
 from app.settings.rules import doubled
+from app.settings.words import NO_ID
+
+DEFAULT_NAME = next(key.default for key in SOURCES.keys if key.name == "name")
 
 
 def check_source_ids(
@@ -71,23 +76,41 @@ def with_source_ids(
 
 def insert_ids(text: str, ids: Mapping[str, str], path: Path = Path(CONFIG_NAME)) -> str:
     """`text` with the ids of the sources that have none there; nothing else of it is changed. Pure."""
-    document = tomlkit.parse(text)
-    blocks: Any = document.get("sources", [])
-    if not blocks:
-        block = tomlkit.table()
-        name, source_id = next(iter(ids.items()))
-        block["name"], block["id"] = name, source_id
+    wanted = parse(text, path)
+    if not wanted.get("sources"):
+        # The default source gets a block, to hold its id.
+        wanted["sources"] = [{"name": name} for name in ids]
+    missing = [_name(block) if block.get("id", "") in NO_ID else None for block in wanted["sources"]]
+    if not any(name in ids for name in missing):
+        return text
+    for block, name in zip(wanted["sources"], missing, strict=True):
+        if name is not None and name in ids:
+            block["id"] = ids[name]
+    try:
+        written = _edited(text, [ids.get(name or "") for name in missing], wanted["sources"])
+        good = tomllib.loads(written, parse_float=Decimal) == wanted
+    except (TOMLKitError, tomllib.TOMLDecodeError):
+        good, written = False, text
+    if good:
+        return written
+    by_hand = ", ".join(f'id = "{source_id}" in "{name}"' for name, source_id in ids.items())
+    raise ConfigError(path, None, f"the ids of its sources could not be written into it: write {by_hand}")
+
+
+def _name(block: Mapping[str, Any]) -> str:
+    return str(block.get("name", DEFAULT_NAME))
+
+
+def _edited(text: str, new: Sequence[str | None], blocks: Sequence[Mapping[str, Any]]) -> str:
+    document: Any = tomlkit.parse(text)
+    if not document.get("sources"):
         document.pop("sources", None)
-        document["sources"] = AoT([block])
-        names = [name]
-    else:
-        names = [str(block.get("name", "tradingview")) for block in blocks]
-    for block, name in zip(document["sources"], names, strict=True):
-        if name in ids and block.get("id", "") in ("", "..."):
-            _set_id(block, ids[name], "\r\n" if "\r\n" in text else "\n")
-    written = tomlkit.dumps(document)
-    _compare(text, written, ids, path)
-    return written
+        document["sources"] = [dict(block) for block in blocks]
+        return tomlkit.dumps(document)
+    for block, source_id in zip(document["sources"], new, strict=True):
+        if source_id is not None:
+            _set_id(block, source_id, "\r\n" if "\r\n" in text else "\n")
+    return tomlkit.dumps(document)
 
 
 def _set_id(block: Any, source_id: str, newline: str) -> None:
@@ -96,21 +119,6 @@ def _set_id(block: Any, source_id: str, newline: str) -> None:
         block["id"] = source_id
         return
     item = tomlkit.string(source_id)
-    assert isinstance(item, String)
+    item.trivia.indent = block["name"].trivia.indent
     item.trivia.trail = newline
     block.value._insert_after("name", "id", item)
-
-
-def _compare(text: str, written: str, ids: Mapping[str, str], path: Path) -> None:
-    """What is written must say what was there, and the ids, and nothing else."""
-    before, after = (tomllib.loads(each, parse_float=Decimal) for each in (text, written))
-    blocks = before.setdefault("sources", [])
-    if not blocks:
-        blocks.append({"name": next(iter(ids))})
-    for block in blocks:
-        name = block.get("name", "tradingview")
-        if name in ids and block.get("id", "") in ("", "..."):
-            block["id"] = ids[name]
-    if before != after:
-        named = ", ".join(f'id = "{source_id}" for "{name}"' for name, source_id in ids.items())
-        raise ConfigError(path, None, f"ids could not be written into it: add them by hand: {named}")

@@ -36,9 +36,11 @@ _UNITS = {
     "w": 604_800 * SECOND,
 }
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?(ms|s|m|h|d|w)")
-_DECIMAL = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,18})?")
+_DECIMAL = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _NAME = re.compile(r"[a-z0-9_-]{1,32}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+NO_ID = ("", "...")
+"""What a source without an id says."""
 _LONGEST = 100 * 365 * _UNITS["d"]
 _LARGEST = Decimal(10) ** 15
 
@@ -130,8 +132,8 @@ def amount(value: object) -> Decimal:
         number = Decimal(value)
     else:
         raise ValueError('must be a number of digits and at most one point, as "1000.50"')
-    if not number.is_finite() or not 0 <= number <= _LARGEST:
-        raise ValueError(f"must be from 0 to {_LARGEST:f}")
+    if not number.is_finite() or not 0 <= number <= _LARGEST or number != round(number, 20):
+        raise ValueError(f"must be from 0 to {_LARGEST:f}, with at most 20 digits behind the point")
     return number
 
 
@@ -175,7 +177,7 @@ def texts(value: object) -> tuple[str, ...]:
 
 def identity(value: object) -> str:
     """A source's id; empty for one that is still to be made (`...` is how the handbook shows that)."""
-    if value in ("", "..."):
+    if value in NO_ID:
         return ""
     if not isinstance(value, str) or not _ID.fullmatch(value):
         raise ValueError("must be 1 to 64 letters, digits, _ or -; leave it out to have one made")
