@@ -54,8 +54,10 @@ def record_reply(tx: Transaction, order_id: int, attempt_id: int, reply: SubmitR
             reason = f"COLLISION the broker knows this id already {detail}".strip()
             return orders.move(tx, order, State.NEEDS_OPERATOR, at=now, actor=actor, reason=reason)
         case Unsent(reason=reason):
-            denied = f"{reason} proved unsent"
-            return orders.move(tx, order, State.DENIED, at=now, actor=actor, reason=denied, ord_status=None)
+            held_back = reason.startswith(("TRADING_HALTED", "STALE"))
+            to = State.DENIED if held_back else State.PENDING
+            text = f"{reason} proved_unsent=yes"
+            return orders.move(tx, order, to, at=now, actor=actor, reason=text, ord_status=None)
         case Unknown(detail=detail):
             return orders.move(
                 tx, order, State.AMBIGUOUS, at=now, actor=actor, reason=f"REPLY_UNKNOWN {detail}"
@@ -141,9 +143,10 @@ def record_absence(tx: Transaction, order_id: int, identity: str, now: int, *, p
 def add_evidence(
     tx: Transaction, order_id: int, identity: str, now: int, *, look: str, result: str, detail: str = ""
 ) -> None:
-    """One look at the broker, kept for ever; `result` is found, absent or failed, and failed proves nothing."""
-    row = {"order_id": order_id, "at": now, "identity": identity, "look": look}
-    tx.insert("evidence", {**row, "result": result, "detail": detail})
+    """One look at the broker; `result` is found, absent or failed, and failed proves nothing."""
+    names = ("order_id", "at", "identity", "look", "result", "detail")
+    values = (order_id, now, identity, look, result, detail)
+    tx.insert("evidence", dict(zip(names, values, strict=True)))
 
 
 def _while_open(status: OrdStatus) -> OrdStatus:
