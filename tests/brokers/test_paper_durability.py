@@ -247,6 +247,15 @@ async def test_a_look_that_fails_is_not_an_absence(path: Path) -> None:
             await broker.snapshot(0)
 
 
+async def test_h20_a_transaction_that_was_left_open_stops_nothing(path: Path) -> None:
+    async with opened(path) as exchange:
+        broker = await connected(exchange)
+        await exchange.run(lambda book: book._store.rows("BEGIN"))
+        await exchange.run(lambda book: book._store.rows("UPDATE accounts SET cash = '1'"))
+        assert (await broker.account()).cash == CASH
+        await placed(broker, order())
+
+
 # ------------------------------------------------------------------ the last check
 
 

@@ -293,6 +293,14 @@ async def test_a_buy_that_only_covers_a_short_needs_no_cash(path: Path) -> None:
         assert await broker.position("AAPL") == D(0)
 
 
+async def test_a_short_can_be_covered_only_once_without_cash(path: Path) -> None:
+    async with opened(path) as exchange:
+        broker = await connected(exchange, cash=D(0))
+        await placed(broker, order("short", Side.SELL, "10", price="10"))
+        await placed(broker, order("covers", quantity="10", price=None, limit="9"))
+        assert await refusal(broker, order("opens", quantity="10", price="9.5")) == "INSUFFICIENT_FUNDS"
+
+
 async def test_a_stop_that_gaps_beyond_the_cash_is_canceled_with_the_reason(path: Path) -> None:
     async with opened(path) as exchange:
         broker = await connected(exchange, cash=D(1_000))
