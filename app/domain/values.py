@@ -5,7 +5,6 @@ Nothing here knows which fields there are or what they mean together; that is `a
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -19,8 +18,6 @@ from app.domain.vocabulary import FALSE_WORDS, TRUE_WORDS, fold
 
 MAX_TEXT = 255
 """Characters of a symbol, a strategy's name, an order id."""
-
-_PLACEHOLDER = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 T = TypeVar("T")
 
@@ -161,8 +158,12 @@ def bracket(sent: Sent) -> str | None:
     return canonical_json(plain(price(sent)))
 
 
+def _has_placeholder(text: str) -> bool:
+    return "}}" in text.partition("{{")[2]
+
+
 def _placeholders_in(name: str, value: object) -> Iterator[str]:
-    if _PLACEHOLDER.search(name) or (isinstance(value, str) and _PLACEHOLDER.search(value)):
+    if _has_placeholder(name) or (isinstance(value, str) and _has_placeholder(value)):
         yield name
     elif isinstance(value, Mapping):
         for inner, inner_value in value.items():

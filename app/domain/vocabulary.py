@@ -131,7 +131,8 @@ UNSUPPORTED: dict[str, str] = {
     "send the size in units as quantity, and set sizing on the account for cash, percent or risk": """
         quantity_type qty_type quantity_kind quantity_unit size_type sizing sizing_type amount_type
         volume_type currency_type risk_type unit amount size order_size trade_size units lots lot lot_size
-        notional cash dollars dollar_amount usd usd_amount usdt_amount quote_order_qty quote_quantity quote_qty quote_amount
+        notional cash dollars dollar_amount usd usd_amount usdt_amount quote_order_qty quote_quantity
+        quote_qty quote_amount
         percent percentage pct qty_percent qty_pct quantity_percent percent_of_equity
         percent_of_position equity_percent position_percent balance_percent risk risk_percent risk_pct
         risk_amount risk_dollars risk_dollar_amount vol_lots vol_dollar vol_pct vol_pct_bal_lots
