@@ -16,6 +16,7 @@ import app.brokers.paper_store as paper_store
 from app.brokers import paper_file
 from app.brokers.base import HeldBack, LookupFailed, OrderRequest, Placed, SubmitReply, Unknown, Unsent
 from app.brokers.paper import FILE_NAME, PaperBroker
+from app.brokers.paper_book import PaperBook
 from app.failpoint import EXIT_CODE
 from tests.brokers.disk import Disk
 from tests.brokers.paper_kit import CASH, connected, nothing_against, opened, order, placed, rows, state
@@ -247,11 +248,15 @@ async def test_a_look_that_fails_is_not_an_absence(path: Path) -> None:
             await broker.snapshot(0)
 
 
+def leave_open(book: PaperBook) -> None:
+    book._store.rows("BEGIN")
+    book._store.rows("UPDATE accounts SET cash = '1'")
+
+
 async def test_h20_a_transaction_that_was_left_open_stops_nothing(path: Path) -> None:
     async with opened(path) as exchange:
         broker = await connected(exchange)
-        await exchange.run(lambda book: book._store.rows("BEGIN"))
-        await exchange.run(lambda book: book._store.rows("UPDATE accounts SET cash = '1'"))
+        await exchange.run(leave_open)
         assert (await broker.account()).cash == CASH
         await placed(broker, order())
 
