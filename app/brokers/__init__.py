@@ -1,1 +1,1 @@
-"""One module a broker: each states facts and makes calls. Nothing here decides, retries or touches the ledger."""
+"""One module a broker: each states facts and makes calls. Nothing here decides, retries or uses the ledger."""

@@ -145,7 +145,10 @@ class HeldBack(Exception):
 
 
 LastCheck = Callable[[], None]
-"""Called by the adapter at the last moment before the first byte; raises HeldBack to stop it (HOLES H30, H31)."""
+"""Called by the adapter at the last moment before the first byte; raises HeldBack to stop it (HOLES H30, H31).
+
+It may be called on a thread of the adapter's: it reads flags and clocks, and never waits.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +190,13 @@ class Broker(Protocol):
         ...
 
     async def quote(self, instrument: str) -> Decimal | None:
-        """The venue's own price, at most 60 s old; for a broker priced by the payload the last price it was shown."""
+        """The venue's own price, at most 60 s old; where the payload prices, the last price that was shown."""
         ...
 
     async def fills(self, client_order_id: str) -> list[Fill]: ...
 
     async def snapshot(self, since: int) -> Snapshot:
-        """One complete pass for the reconciler: account, positions, open orders, fills at or after `since`."""
+        """One complete pass for the reconciler: account, positions, open orders, fills from `since` on."""
         ...
 
     async def observe_price(self, instrument: str, price: Decimal) -> None:
