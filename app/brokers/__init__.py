@@ -1,1 +1,1 @@
-"""One module a broker: each states facts and makes calls. Nothing here decides, retries or uses the ledger."""
+"""One module a broker: it states facts and makes calls; nothing here decides, retries or uses the ledger."""

@@ -145,7 +145,7 @@ class HeldBack(Exception):
 
 
 LastCheck = Callable[[], None]
-"""Called by the adapter at the last moment before the first byte; raises HeldBack to stop it (HOLES H30, H31).
+"""Called by the adapter in the last moment before the first byte; HeldBack stops the order (HOLES H30, H31).
 
 It may be called on a thread of the adapter's: it reads flags and clocks, and never waits.
 """
@@ -190,7 +190,7 @@ class Broker(Protocol):
         ...
 
     async def quote(self, instrument: str) -> Decimal | None:
-        """The venue's own price, at most 60 s old; where the payload prices, the last price that was shown."""
+        """The venue's own price, at most 60 s old; where the payload prices, the last one that was shown."""
         ...
 
     async def fills(self, client_order_id: str) -> list[Fill]: ...
