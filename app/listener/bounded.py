@@ -1,0 +1,112 @@
+"""Waits that end when the clock says so.
+
+The loop's timers only wake us: on the Qt loop they fire early, and after a stall late. What counts is the
+clock that is passed in, asked again after every waking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from app.claims.base import Refusal
+from app.clock import SECOND, Clock
+from app.ledger.errors import TicketLate
+from app.ledger.ticket import Ticket
+from app.listener import answers
+from app.tasks import Tasks
+
+T = TypeVar("T")
+
+MAX_BODY = 64 * 1024
+"""Bytes (CONTRACT 3)."""
+
+
+class Refused(Exception):
+    """The request ends here, with this refusal."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.reason)
+        self.refusal = refusal
+
+
+async def read_body(request: web.BaseRequest, clock: Clock, until: int) -> bytes:
+    """The whole body. `until` is on the clock's boot time.
+
+    Raises Refused: over 64 KiB, not whole by `until` (503: it is the only answer after which a slow sender
+    sends again), cut off, or broken in its framing.
+    """
+    if (request.content_length or 0) > MAX_BODY:
+        raise Refused(answers.TOO_LARGE)
+    if request.headers.get("Expect", "").strip().lower() == "100-continue" and not request.content.is_eof():
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # The answer has not begun.
+        request.writer.output_size = 0
+    parts: list[bytes] = []
+    size = 0
+    while part := await _next_part(request, clock, until):
+        size += len(part)
+        if size > MAX_BODY:
+            raise Refused(answers.TOO_LARGE)
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _next_part(request: web.BaseRequest, clock: Clock, until: int) -> bytes:
+    """What has arrived; empty at the end of the body."""
+    while True:
+        left = until - clock.boot()
+        if left <= 0:
+            raise Refused(answers.not_accepted("body_timeout"))
+        try:
+            async with asyncio.timeout(left / SECOND):
+                return await request.content.readany()
+        except TimeoutError:
+            continue
+        except ConnectionError as error:
+            raise Refused(answers.not_accepted("disconnected")) from error
+        except Exception as error:
+            raise Refused(answers.BAD_FRAMING) from error
+
+
+async def settle(
+    tasks: Tasks, name: str, work: Coroutine[Any, Any, T], ticket: Ticket, clock: Clock, until: int
+) -> T:
+    """The result of `work`, whose outcome `ticket` decides; TicketLate if `until` (boot time) came first.
+
+    `work` is never cancelled. Its verdict wins if the writer had acknowledged it by `until`, however late
+    this loop hears of it (HOLES H17).
+    """
+    task: asyncio.Task[T | _Failed] = tasks.start(name, _contained(work))
+    try:
+        while not task.done():
+            left = until - clock.boot()
+            if left <= 0 and ticket.expire():
+                raise TicketLate(ran=False)
+            # Once acknowledged, the verdict is on its way and is waited for.
+            await asyncio.wait({task}, timeout=left / SECOND if left > 0 else None)
+    except asyncio.CancelledError:
+        # The connection is being closed at stop: whoever is not answered must not be placed either.
+        ticket.expire()
+        raise
+    result = task.result()
+    if isinstance(result, _Failed):
+        raise result.error
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: Exception
+
+
+async def _contained(work: Coroutine[Any, Any, T]) -> T | _Failed:
+    """An error of `work` is for whoever waits; if nobody waits any more, the task still ends in peace."""
+    try:
+        return await work
+    except Exception as error:  # noqa: BLE001 - handed to whoever waits
+        return _Failed(error)
