@@ -74,7 +74,9 @@ def admit(
     known, conflict = _look_up(tx, context, delivery, signal, key)
     exit_ = _reads_as_exit(tx, context, admission, signal)
     if conflict is not None and known is not None and admission.admit_exits and exit_:
-        own = replace(key, key=admitted_key(key.key, signal, delivery.received_at), source=KeySource.DERIVED)
+        own = msgspec.structs.replace(
+            key, key=admitted_key(key.key, signal, delivery.received_at), source=KeySource.DERIVED
+        )
         tx.event(
             delivery.received_at,
             f"source:{admission.source}",

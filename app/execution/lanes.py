@@ -59,8 +59,9 @@ class Lane:
         self._held_back = held_back
         self._wall_mark = wall_mark
         self._wake = asyncio.Event()
-        self.busy = False
-        """Whether an order of this lane is on its way to the broker."""
+        self.idle = asyncio.Event()
+        """Set while no order of this lane is being decided or is on its way to the broker."""
+        self.idle.set()
 
     def wake(self) -> None:
         self._wake.set()
@@ -72,18 +73,27 @@ class Lane:
             self._wake.clear()
             try:
                 for order_id in await self._pending():
+                    if not self.session.ready.is_set():
+                        break
+                    self.idle.clear()
                     await self._place(order_id)
+                    self.idle.set()
             except (LedgerUnavailable, LookupFailed) as error:
                 # The sweep wakes this lane again; nothing was decided, so nothing is lost.
                 log.warning("lane waits", lane=self.name, error=str(error))
+            finally:
+                self.idle.set()
 
     @property
     def name(self) -> str:
         return f"{self.session.name}:{self.instrument}"
 
     async def _pending(self) -> list[int]:
-        sql = "SELECT id FROM orders WHERE state = 'PENDING' AND account = ? AND instrument = ? ORDER BY claim_id, leg"
-        rows = await self._reader.rows(sql, (self.session.name, self.instrument))
+        rows = await self._reader.rows(
+            "SELECT id FROM orders WHERE state = 'PENDING' AND account = ? AND instrument = ? "
+            "ORDER BY claim_id, leg",
+            (self.session.name, self.instrument),
+        )
         return [row["id"] for row in rows]
 
     async def _place(self, order_id: int) -> None:
@@ -96,14 +106,11 @@ class Lane:
             raise
         except Exception as error:
             log.exception("an order could not be decided", order=f"O{order_id}", error=repr(error))
-            await self._writer.run(lambda tx: self._give_up(tx, order_id, error))
+            reason = f"INTERNAL {type(error).__name__}: {error}"[:300]
+            await self._writer.run(lambda tx: self._give_up(tx, order_id, reason))
             return
         if isinstance(decision, Send):
-            self.busy = True
-            try:
-                await self._send(decision)
-            finally:
-                self.busy = False
+            await self._send(decision)
         elif decision is not None and decision.cancel:
             self.session.nudge()
 
@@ -130,14 +137,14 @@ class Lane:
         self.session.nudge()
 
     async def _record(self, send: Send, reply: SubmitReply) -> None:
-        """Writes the reply down, however long the ledger takes: forgetting it would make a doubt of a fact."""
+        """Writes the reply down, however long the ledger takes: to forget it would make a fact a doubt."""
+
+        def write(tx: Transaction) -> Order:
+            return replies.record_reply(tx, send.order.id, send.attempt_id, reply, self._clock.now())
+
         while True:
             try:
-                await self._writer.run(
-                    lambda tx: replies.record_reply(
-                        tx, send.order.id, send.attempt_id, reply, self._clock.now()
-                    )
-                )
+                await self._writer.run(write)
                 return
             except LedgerUnavailable as error:
                 if error.word == "stopping":
@@ -157,10 +164,9 @@ class Lane:
             late = (self._clock.now() - order.not_after) / SECOND
             raise HeldBack(f"STALE late={late:.1f}s")
 
-    def _give_up(self, tx: Transaction, order_id: int, error: Exception) -> None:
+    def _give_up(self, tx: Transaction, order_id: int, reason: str) -> None:
         order = orders.get(tx, order_id)
         if order.state is State.PENDING:
-            reason = f"INTERNAL {type(error).__name__}: {error}"[:300]
             orders.move(tx, order, State.NEEDS_OPERATOR, at=self._clock.now(), actor="worker", reason=reason)
 
 

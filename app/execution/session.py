@@ -87,6 +87,7 @@ class Session:
     async def run(self) -> None:
         """Connects, reconciles, then looks after the account until it is cancelled."""
         failures = 0
+        self.broker.on_activity(self.nudge)
         while True:
             try:
                 await self._connect()
@@ -136,7 +137,6 @@ class Session:
         self._say("connecting", "opening the session")
         account = await self.broker.connect()
         self._account = account
-        self.broker.on_activity(self.nudge)
         await self._remember_account(account)
         self._say("reconciling", "comparing the ledger with the broker")
         await self._resolve_all()
@@ -193,10 +193,10 @@ class Session:
 
     async def _remember_account(self, account: Account) -> None:
         """The account's identity, and what it was worth when the trading day began."""
-        day = day_of(self._clock.now(), self.policy.risk.day_zone)
-        await self._writer.run(lambda tx: self._remember(tx, account, day))
+        await self._writer.run(lambda tx: self._remember(tx, account))
 
-    def _remember(self, tx: Transaction, account: Account, day: str) -> None:
+    def _remember(self, tx: Transaction, account: Account) -> None:
+        day = day_of(self._clock.now(), self.policy.risk.day_zone)
         tx.change(
             "accounts",
             "UPDATE accounts SET identity = ?, endpoint = ? WHERE name = ?",

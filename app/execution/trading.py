@@ -26,9 +26,9 @@ log = structlog.get_logger(__name__)
 SWEEP = 1.0
 """Seconds between two looks for PENDING orders that no lane was woken for."""
 UNATTENDED = 5 * SECOND
-"""A PENDING order of a ready account that nobody has looked at for this long is critical (HOLES H34)."""
+"""A PENDING order of a ready account that nobody looked at for this long is critical (HOLES H34)."""
 DRAIN = 2.0
-"""Seconds that orders on their way to a broker get at stop; what is still out then is asked for at the start."""
+"""Seconds that orders on their way get at stop; what is still out then is asked for at the next start."""
 
 
 class Trading:
@@ -71,7 +71,7 @@ class Trading:
         return [session.fact for session in self._sessions.values()]
 
     async def start(self, wall_mark: int) -> None:
-        """Starts every account. `wall_mark` is the newest wall time that an earlier run has recorded (H32)."""
+        """Starts every account. `wall_mark` is the newest wall time that an earlier run recorded (H32)."""
         self._wall_mark = wall_mark
         await self._read_state()
         self._ignore = self._writer.listen(self._on_commit)
@@ -86,9 +86,7 @@ class Trading:
             self._sweeper.cancel()
         for session in self._sessions.values():
             session.ready.clear()
-        busy = [task for key, task in self._lane_tasks.items() if self._lanes[key].busy]
-        if busy:
-            await asyncio.wait([self._tasks.start("drain", self._idle())], timeout=DRAIN)
+        await self._drain()
         running = [*self._lane_tasks.values(), *self._session_tasks]
         running += [self._sweeper] if self._sweeper is not None else []
         for task in running:
@@ -154,7 +152,8 @@ class Trading:
         ready = [name for name, session in self._sessions.items() if session.ready.is_set()]
         marks = ", ".join("?" * len(ready))
         rows = await self._reader.rows(
-            f"SELECT id FROM orders WHERE state = 'PENDING' AND reason IS NULL AND updated_at < ? AND account IN ({marks})",
+            "SELECT id FROM orders WHERE state = 'PENDING' AND reason IS NULL AND updated_at < ? "
+            f"AND account IN ({marks})",
             (self._clock.now() - UNATTENDED, *ready),
         )
         if len(rows) != self.unattended:
@@ -163,9 +162,14 @@ class Trading:
                 log.critical("orders wait unattended", orders=[f"O{row['id']}" for row in rows[:20]])
             self._changed()
 
-    async def _idle(self) -> None:
-        while any(lane.busy for lane in self._lanes.values()):
-            await asyncio.sleep(0.02)
+    async def _drain(self) -> None:
+        """Waits, within bounds, until no order is being decided or is on its way to a broker."""
+        try:
+            async with asyncio.timeout(DRAIN):
+                for lane in self._lanes.values():
+                    await lane.idle.wait()
+        except TimeoutError:
+            log.warning("stopping with orders on their way; the next start asks the broker")
 
     async def _read_state(self) -> None:
         rows = await self._reader.rows("SELECT value FROM meta WHERE name = 'trading_state'")
