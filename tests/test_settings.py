@@ -199,6 +199,11 @@ def test_what_is_no_duration(text: str) -> None:
         ("cash = 5000", "cash", Decimal(5000)),
         ("cash = 0.10000000000000000555", "cash", Decimal("0.10000000000000000555")),
         ('cash = "0.10000000000000000555"', "cash", Decimal("0.10000000000000000555")),
+        (
+            "cash = 123456789012345.12345678901234567890",
+            "cash",
+            Decimal("123456789012345.12345678901234567890"),
+        ),
         ('gate = "hold_account"', "gate", "hold_account"),
         ("allow_short = true", "allow_short", True),
     ],

@@ -83,6 +83,7 @@ CASES: list[tuple[str, int, tuple[str, ...]]] = [
     ("[[accounts]]\ncash = inf\n", 2, ("from 0",)),
     ("[[accounts]]\ncash = 1e99999\n", 2, ("from 0",)),
     ("[[accounts]]\ncash = 1e-30\n", 2, ("20 digits",)),
+    ("[[accounts]]\ncash = 123456789012345.123456789012345678901\n", 2, ("20 digits",)),
     ("[[accounts]]\nsizing = 'shares:10'\n", 2, ('"quantity:10"',)),
     ("[[accounts]]\nsizing = 'quantity:0'\n", 2, ("above zero",)),
     ("[[accounts]]\nsizing = 'equity:5'\n", 2, ('"equity:5%"',)),
@@ -247,6 +248,15 @@ def test_a_secret_in_the_file_is_refused_and_never_repeated(text: str) -> None:
     said = str(error(text))
     assert "hunter2" not in said
     assert "secret" in said or "address" in said
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["9" * 5000, "1e99999999999999999999", "[" * 5000 + "]" * 5000],
+    ids=["digits", "exponent", "nesting"],
+)
+def test_a_value_beyond_all_bounds_is_an_error_like_any_other(value: str) -> None:
+    assert "far too large" in error(f"[[accounts]]\ncash = {value}\n").message
 
 
 def test_a_long_value_is_not_poured_into_the_message() -> None:

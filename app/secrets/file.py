@@ -75,7 +75,7 @@ class SecretsFile:
     def _entries(self, text: str) -> dict[str, str]:
         try:
             return self._flat(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:
             place = re.search(r"at line \d+|at end of document", str(error))
         # Outside, so that no cause carries the text.
         raise SecretsError(f"{self.path}: not readable as TOML ({place[0] if place else '?'}): check quotes")

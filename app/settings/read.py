@@ -44,6 +44,9 @@ def parse(text: str, path: Path) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         message = str(error)
+    except (ValueError, ArithmeticError, RecursionError):
+        # Python's own limits: digits of a number, exponents, nesting. None of them tells the place.
+        raise ConfigError(path, None, "a number or a nesting in it is far too large: correct it") from None
     place = re.search(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$", message)
     what = message[: place.start()] if place else message
     line = int(place[1]) if place and place[1] else text.rstrip("\n").count("\n") + 1

@@ -132,7 +132,8 @@ def amount(value: object) -> Decimal:
         number = Decimal(value)
     else:
         raise ValueError('must be a number of digits and at most one point, as "1000.50"')
-    if not number.is_finite() or not 0 <= number <= _LARGEST or number != round(number, 20):
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or not 0 <= number <= _LARGEST or exponent < -20:
         raise ValueError(f"must be from 0 to {_LARGEST:f}, with at most 20 digits behind the point")
     return number
 
