@@ -6,7 +6,7 @@ import apsw
 
 
 class LedgerUnavailable(Exception):
-    """The ledger cannot take a write now. `word` is `full`, `read-only`, `locked`, `stopping` or `failing`."""
+    """The ledger takes no write now. `word` is `full`, `read-only`, `locked`, `stopping` or `failing`."""
 
     def __init__(self, word: str, detail: str = "") -> None:
         super().__init__(f"{word}: {detail}" if detail else word)
@@ -21,12 +21,17 @@ class CommitUnknown(LedgerUnavailable):
 class TicketLate(Exception):
     """The delivery was told 503 before its operation was acknowledged.
 
-    `ran` says whether the operation reached the disk all the same; then `on_void` has marked it.
+    `ran` says whether the operation reached the disk all the same; then `on_void` marks it before
+    anything else is written.
     """
 
     def __init__(self, ran: bool) -> None:
         super().__init__("answered 503 before the commit")
         self.ran = ran
+
+
+class OperationFailed(Exception):
+    """An operation raised what no future can carry (SystemExit, StopIteration); it is the cause."""
 
 
 _WORDS: tuple[tuple[type[apsw.Error], str], ...] = (
@@ -43,12 +48,18 @@ _WORDS: tuple[tuple[type[apsw.Error], str], ...] = (
 )
 
 
-def word_of(error: apsw.Error) -> str | None:
+def word_of(error: BaseException) -> str | None:
     """The store's own failures have a word that a person is shown; a statement's error has none."""
     return next((word for kind, word in _WORDS if isinstance(error, kind)), None)
 
 
-def named(error: apsw.Error) -> Exception:
-    """LedgerUnavailable for the store's own failures; a statement's error stays what it is."""
+def presentable(error: BaseException) -> Exception:
+    """What a caller gets: LedgerUnavailable for the store's own failures, else the error as it is."""
     word = word_of(error)
-    return error if word is None else LedgerUnavailable(word, str(error))
+    if word is not None:
+        return LedgerUnavailable(word, str(error))
+    if isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
+        return error
+    failed = OperationFailed(f"the operation raised {error!r}")
+    failed.__cause__ = error
+    return failed

@@ -16,21 +16,27 @@ class AlreadyRunning(Exception):
 
 
 class InstanceLock:
-    """Held from `acquire` until `release` or the end of the process. Raises AlreadyRunning."""
+    """Held from `acquire` until `release` or the end of the process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
+        """Raises AlreadyRunning if another instance holds it, OSError if the file cannot be had at all."""
+        if self._descriptor is not None:
+            return
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
             _lock(descriptor)
-        except OSError as error:
+        except (BlockingIOError, PermissionError) as error:
             os.close(descriptor)
             raise AlreadyRunning(
                 f"another Onefill is running on {self._path.parent}; close it first, or use another --home"
             ) from error
+        except OSError:
+            os.close(descriptor)
+            raise
         self._descriptor = descriptor
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""Reading the ledger: a read-only connection on a thread of its own, short transactions, everything copied out.
+"""Reading the ledger: a read-only connection on a thread of its own, short transactions, all rows copied out.
 
 An open cursor keeps the write-ahead log growing (HOLES H24), so none survives a call.
 """
@@ -13,14 +13,25 @@ from typing import Any, TypeVar
 
 import apsw
 
+from app.ledger.errors import LedgerUnavailable, presentable
+
 T = TypeVar("T")
 Row = dict[str, Any]
 
 
+class CursorLeftOpen(Exception):
+    """A read returned without reading its rows to the end: it would keep the log from being copied."""
+
+
 def open_read_only(path: Path) -> apsw.Connection:
+    """A connection that cannot change the ledger. Close it within a second, or read in short transactions."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    connection.set_busy_timeout(2_000)
-    connection.execute("PRAGMA query_only = ON").fetchall()
+    try:
+        connection.set_busy_timeout(2_000)
+        connection.execute("PRAGMA query_only = ON").fetchall()
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -41,26 +52,48 @@ class Reader:
         self._path = path
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="ledger-reader")
         self._connection: apsw.Connection | None = None
+        self._closed = False
 
     async def rows(self, sql: str, bindings: Sequence[Any] = ()) -> list[Row]:
-        """All rows of one SELECT, each as a dict by column name."""
+        """All rows of one SELECT, each as a dict by column name. Raises as `call`."""
         return await self.call(lambda connection: read(connection, sql, bindings))
 
     async def call(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Runs `work(connection)` in one read transaction, so that several reads see one moment."""
+        """Runs `work(connection)` in one read transaction, so that several reads see one moment.
+
+        Raises LedgerUnavailable if the ledger cannot be read, or what `work` raised.
+        """
+        if self._closed:
+            raise LedgerUnavailable("stopping", "Onefill is stopping")
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._in_transaction, work)
 
     async def close(self) -> None:
+        """Waits for the read that runs, then closes the connection. Before the writer's close."""
+        if self._closed:
+            return
+        self._closed = True
         await asyncio.get_running_loop().run_in_executor(self._executor, self._shut)
-        self._executor.shutdown(wait=True)
+        self._executor.shutdown(wait=False)  # joining would block the loop; nothing is left to run
 
     def _in_transaction(self, work: Callable[[apsw.Connection], T]) -> T:
-        if self._connection is None:
-            self._connection = open_read_only(self._path)
-        with self._connection:
-            return work(self._connection)
+        try:
+            if self._connection is None:
+                self._connection = open_read_only(self._path)
+            connection = self._connection
+            connection.execute("BEGIN").fetchall()
+            try:
+                return work(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK").fetchall()
+                if connection.txn_state() != apsw.SQLITE_TXN_NONE:
+                    self._shut()
+                    raise CursorLeftOpen("a read was not read to its end; its connection has been closed")
+        except apsw.Error as error:
+            self._shut()
+            raise presentable(error) from error
 
     def _shut(self) -> None:
         if self._connection is not None:
-            self._connection.close()
+            self._connection.close(True)
             self._connection = None

@@ -1,10 +1,12 @@
 """Opening the ledger: created once, migrated forward, checked, and never silently made anew.
 
-A missing, damaged or foreign file is refused with the reason; what was lost is for a person to restore.
+A missing, damaged or foreign file is refused with the reason, and a refusal changes no byte; what was lost is
+for a person to restore.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import uuid
 from importlib import resources
@@ -17,8 +19,11 @@ from app.ledger.transaction import GENESIS, Transaction, event_hash
 
 FILE_NAME = "ledger.sqlite3"
 MARKER_NAME = "ledger.id"
+"""Holds the ledger's id: that a home once had a ledger is known even when the ledger is gone."""
 APPLICATION_ID = 0x4F4E4546  # "ONEF"
 CHAIN_ROWS_AT_START = 10_000
+LOG_BYTES_KEPT = 16 * 1024 * 1024
+"""The write-ahead log is cut back to this size once it has been copied."""
 
 
 class LedgerRefused(Exception):
@@ -28,34 +33,35 @@ class LedgerRefused(Exception):
 def open_ledger(home: Path, now: int, vfs: str | None = None) -> apsw.Connection:
     """Opens the home's ledger for writing; creates it only where none has ever been.
 
-    Raises LedgerRefused. The caller holds the instance lock.
+    `now` is UTC in microseconds. Raises LedgerRefused. The caller holds the instance lock.
     """
     path, marker = home / FILE_NAME, home / MARKER_NAME
-    known = marker.read_text().strip() if marker.exists() else None
-    if known is not None and (not path.exists() or path.stat().st_size == 0):
-        raise LedgerRefused(
-            f"the ledger {path} is missing, but {marker.name} says that there was one: put it back or restore a "
-            f"backup. Only if nothing was ever traded from this home: delete {marker.name} to begin anew"
-        )
+    connection: apsw.Connection | None = None
     try:
-        connection = apsw.Connection(str(path), vfs=vfs)
+        known = _read_marker(marker)
+        if path.exists() and path.stat().st_size > 0:
+            _inspect(path, known, vfs)
+        elif known is not None:
+            raise LedgerRefused(
+                f"the ledger {path} is missing, but {marker.name} says that there was one: put it back or "
+                "restore a backup. Only if nothing was ever traded from this home: delete "
+                f"{marker.name} to begin anew"
+            )
+        _make_private(path)
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
         connection.set_busy_timeout(2_000)
         configure(connection)
-        _check(connection, path)
-        _migrate(connection, path, now)
-        ledger_id = _identify(connection, path, known)
-    except apsw.Error as error:
-        raise LedgerRefused(
-            f"the ledger {path} cannot be read ({error}): it is kept as it is; restore a backup, or move it away "
-            f"together with {marker.name} if nothing in it matters"
-        ) from error
-    if known is None:
-        marker.write_text(ledger_id + "\n")
-    return connection
-
-
-def _scalar(connection: apsw.Connection, sql: str) -> Any:
-    return connection.execute(sql).fetchall()[0][0]
+        _migrate(connection, now)
+        ledger_id = _ledger_id(connection)
+        if ledger_id != known:
+            _write_marker(marker, ledger_id)
+        return connection
+    except BaseException as error:
+        if connection is not None:
+            connection.close(True)
+        if isinstance(error, apsw.Error | OSError):
+            raise LedgerRefused(_why(path, error)) from error
+        raise
 
 
 def configure(connection: apsw.Connection) -> None:
@@ -64,14 +70,17 @@ def configure(connection: apsw.Connection) -> None:
     WAL with synchronous FULL is the pair that keeps every acknowledged commit
     (facts/libraries-and-proof.md 2.2). Raises LedgerRefused where a setting does not hold.
     """
-    wanted: list[tuple[str, str, str | int]] = [
+    wanted: list[tuple[str, str | int, str | int]] = [
         ("journal_mode", "wal", "wal"),
         ("synchronous", "FULL", 2),
         ("foreign_keys", "ON", 1),
+        # Else a REPLACE would delete a row without its trigger (HOLES H21).
         ("recursive_triggers", "ON", 1),
         ("trusted_schema", "OFF", 0),
+        ("journal_size_limit", LOG_BYTES_KEPT, LOG_BYTES_KEPT),
     ]
     if sys.platform == "darwin":
+        # Apple's plain fsync does not reach the platter.
         wanted += [("fullfsync", "ON", 1), ("checkpoint_fullfsync", "ON", 1)]
     for name, value, expected in wanted:
         connection.execute(f"PRAGMA {name} = {value}").fetchall()
@@ -85,52 +94,27 @@ def configure(connection: apsw.Connection) -> None:
 def broken_chain(connection: apsw.Connection, newest: int = CHAIN_ROWS_AT_START) -> int | None:
     """The id of the first of the `newest` events whose hash does not follow from the one before, or None.
 
-    A red fact, never a reason to refuse an exit (HOLES H23).
+    A red fact, never a reason to refuse an exit (HOLES H23). A chain cannot show that its own tail was cut:
+    that takes the head as it stood elsewhere (a backup, the log).
     """
+    # Texts as bytes, since what is not UTF-8 must be found, not raised.
     rows: list[tuple[Any, ...]] = connection.execute(
-        "SELECT * FROM (SELECT id, at, actor, what, subject, detail, hash FROM events ORDER BY id DESC LIMIT ?) ORDER BY id",
+        "SELECT * FROM (SELECT id, at, CAST(actor AS BLOB), CAST(what AS BLOB), CAST(subject AS BLOB), "
+        "CAST(detail AS BLOB), hash FROM events ORDER BY id DESC LIMIT ?) ORDER BY id",
         (newest + 1,),
     ).fetchall()
-    if not rows:
-        return None
     previous: bytes = GENESIS
-    first = 0
     if len(rows) > newest:
-        previous, first = rows[0][6], 1
-    for number, at, actor, what, subject, detail, digest in rows[first:]:
-        if event_hash(previous, at, actor, what, subject, detail) != digest:
+        previous = rows.pop(0)[-1]
+    for number, at, *texts, digest in rows:
+        try:
+            actor, what, subject, detail = (text.decode() for text in texts)
+        except UnicodeDecodeError:
+            return int(number)
+        if event_hash(previous, number, at, actor, what, subject, detail) != digest:
             return int(number)
         previous = digest
     return None
-
-
-def _check(connection: apsw.Connection, path: Path) -> None:
-    result = _scalar(connection, "PRAGMA quick_check(1)")
-    if result != "ok":
-        raise LedgerRefused(f"the ledger {path} is damaged ({result}): it is kept as it is; restore a backup")
-
-
-def _migrate(connection: apsw.Connection, path: Path, now: int) -> None:
-    steps = migrations()
-    version = _scalar(connection, "PRAGMA user_version")
-    application = _scalar(connection, "PRAGMA application_id")
-    tables = _scalar(connection, "SELECT count(*) FROM sqlite_schema")
-    if (tables or version) and application != APPLICATION_ID:
-        raise LedgerRefused(f"{path} is not an Onefill ledger: move it away")
-    if version > len(steps):
-        raise LedgerRefused(
-            f"the ledger {path} was written by a newer Onefill (version {version}, this one knows {len(steps)}): update"
-        )
-    for number, (name, sql) in enumerate(steps, start=1):
-        if number <= version:
-            continue
-        with connection:
-            connection.execute(sql).fetchall()
-            connection.execute(f"PRAGMA user_version = {number}").fetchall()
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
-            Transaction(connection, set()).event(
-                now, "onefill", "migrated", "ledger", {"to": number, "name": name}
-            )
 
 
 def migrations() -> list[tuple[str, str]]:
@@ -142,19 +126,133 @@ def migrations() -> list[tuple[str, str]]:
     return [(entry.name, entry.read_text(encoding="utf-8")) for entry in files]
 
 
-def _identify(connection: apsw.Connection, path: Path, known: str | None) -> str:
-    with connection:
-        transaction = Transaction(connection, set())
-        ledger_id = transaction.meta("ledger_id")
-        if ledger_id is None:
-            if known is not None:
-                raise LedgerRefused(
-                    f"{path} is not the ledger of this home ({MARKER_NAME} names another): restore a backup"
-                )
-            ledger_id = uuid.uuid4().hex
-            transaction.set_meta("ledger_id", ledger_id)
-    if known is not None and ledger_id != known:
+def _scalar(connection: apsw.Connection, sql: str) -> Any:
+    rows = connection.execute(sql).fetchall()
+    return rows[0][0] if rows else None
+
+
+def _inspect(path: Path, known: str | None, vfs: str | None) -> None:
+    """Refuses what is not this home's sound ledger, before anything is written, by reading only.
+
+    Setting WAL alone would already change a foreign file. Without a log beside it the file is read as
+    immutable, so that no log is made either.
+    """
+    log = path.with_name(path.name + "-wal")
+    mode = "mode=ro" if log.exists() and log.stat().st_size > 0 else "mode=ro&immutable=1"
+    connection = apsw.Connection(
+        f"{path.absolute().as_uri()}?{mode}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, vfs=vfs
+    )
+    try:
+        connection.set_busy_timeout(2_000)
+        version = _scalar(connection, "PRAGMA user_version")
+        application = _scalar(connection, "PRAGMA application_id")
+        tables = _scalar(connection, "SELECT count(*) FROM sqlite_schema")
+        if (tables or version or application) and application != APPLICATION_ID:
+            raise LedgerRefused(f"{path} is not an Onefill ledger: move it away")
+        if version > len(migrations()):
+            raise LedgerRefused(
+                f"the ledger {path} was written by a newer Onefill (version {version}, this one knows "
+                f"{len(migrations())}): update"
+            )
+        if version == 0 and known is not None:
+            raise LedgerRefused(
+                f"the ledger {path} is empty, but {MARKER_NAME} says that it was not: restore a backup"
+            )
+        damage = _scalar(connection, "PRAGMA quick_check(1)")
+        if damage != "ok":
+            raise LedgerRefused(
+                f"the ledger {path} is damaged ({damage}): it is kept as it is; restore a backup"
+            )
+        if known and _ledger_id(connection) != known:
+            raise LedgerRefused(
+                f"{path} is not the ledger of this home ({MARKER_NAME} names another): put the right one back"
+            )
+    finally:
+        connection.close(True)
+
+
+def _migrate(connection: apsw.Connection, now: int) -> None:
+    version = _scalar(connection, "PRAGMA user_version")
+    for number, (name, sql) in enumerate(migrations(), start=1):
+        if number <= version:
+            continue
+        connection.execute("BEGIN IMMEDIATE").fetchall()
+        try:
+            connection.execute(sql).fetchall()
+            connection.execute(f"PRAGMA user_version = {number}").fetchall()
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
+            transaction = Transaction(connection, set())
+            if number == 1:
+                transaction.set_meta("ledger_id", uuid.uuid4().hex)
+            transaction.event(now, "onefill", "migrated", "ledger", {"to": number, "name": name})
+            connection.execute("COMMIT").fetchall()
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK").fetchall()
+            raise
+
+
+def _ledger_id(connection: apsw.Connection) -> str:
+    ledger_id = _scalar(connection, "SELECT value FROM meta WHERE name = 'ledger_id'")
+    if not isinstance(ledger_id, str) or not ledger_id:
         raise LedgerRefused(
-            f"{path} is not the ledger of this home ({MARKER_NAME} names another): put the right one back"
+            f"the ledger {connection.filename} has lost its id: it is kept as it is; restore a backup"
         )
     return ledger_id
+
+
+def _read_marker(marker: Path) -> str | None:
+    """The id of the ledger that this home has had; '' if the marker says nothing; None if there was none."""
+    try:
+        return marker.read_text(encoding="utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        return None
+
+
+def _write_marker(marker: Path, ledger_id: str) -> None:
+    """Whole or not at all, and on disk before the first order is."""
+    new = marker.with_name(marker.name + ".new")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(ledger_id + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(marker)
+    _sync_folder(marker.parent)
+
+
+def _make_private(path: Path) -> None:
+    """Creates the file for its owner only (SQLite gives its log the same mode), or shuts others out."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    _sync_folder(path.parent)
+    if os.name == "nt":
+        return
+    for name in (path.name, path.name + "-wal", path.name + "-shm"):
+        file = path.with_name(name)
+        if file.exists() and file.stat().st_mode & 0o077:
+            file.chmod(0o600)
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new name is durable only once its folder is; Windows has no such call."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _why(path: Path, error: apsw.Error | OSError) -> str:
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return f"another program holds the ledger {path} (a backup, a virus scanner?): try again later"
+    if isinstance(error, apsw.FullError):
+        return f"the disk of {path} is full: make room"
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError | OSError):
+        return (
+            f"the ledger {path} cannot be opened for writing ({error}): check the rights of file and folder"
+        )
+    return (
+        f"the ledger {path} cannot be read ({error}): it is kept as it is; restore a backup, or move it away "
+        f"together with {MARKER_NAME} if nothing in it matters"
+    )

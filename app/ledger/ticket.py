@@ -30,7 +30,7 @@ class Ticket:
         return self._settle(Outcome.ACK)
 
     def expire(self) -> bool:
-        """The door's call, at its deadline. True if the delivery must be answered 503."""
+        """The door's call at its deadline, the writer's when it refuses. True if the answer must be 503."""
         return self._settle(Outcome.LATE)
 
     def _settle(self, outcome: Outcome) -> bool:

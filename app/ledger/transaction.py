@@ -26,9 +26,16 @@ class LostUpdate(Exception):
     """A compare-and-set that matched no row: somebody else moved it first."""
 
 
-def event_hash(previous: bytes, at: int, actor: str, what: str, subject: str, detail: str) -> bytes:
-    """SHA-256 over the previous row's hash and this row's content as a canonical JSON list."""
-    return hashlib.sha256(previous + _encoder.encode([at, actor, what, subject, detail])).digest()
+class TransactionOver(Exception):
+    """A transaction was used after its operation had returned."""
+
+
+def event_hash(
+    previous: bytes, number: int, at: int, actor: str, what: str, subject: str, detail: str
+) -> bytes:
+    """SHA-256 over the previous row's hash and this row's content, id included, as a canonical JSON list."""
+    content = _encoder.encode([number, at, actor, what, subject, detail])
+    return hashlib.sha256(previous + content).digest()
 
 
 class Transaction:
@@ -40,19 +47,38 @@ class Transaction:
     def __init__(self, connection: apsw.Connection, topics: set[str]) -> None:
         self._connection = connection
         self._topics = topics
+        self._began_inside = connection.in_transaction
+        self._over = False
+        self.lost: apsw.Error | None = None
+        """The error at which SQLite rolled the whole transaction back by itself."""
 
     def execute(self, sql: str, bindings: Sequence[Value] = ()) -> list[Row]:
-        """Runs one statement and returns all of its rows."""
-        return self._connection.execute(sql, tuple(bindings)).fetchall()
+        """Runs one statement and returns all of its rows.
+
+        Once SQLite has rolled back by itself every further call raises that same error: outside the
+        transaction each statement would commit on its own (HOLES H18).
+        """
+        if self._over:
+            raise TransactionOver("the operation has returned; its transaction is over")
+        if self.lost is not None:
+            raise self.lost
+        try:
+            return self._connection.execute(sql, tuple(bindings)).fetchall()
+        except apsw.Error as error:
+            if self._began_inside and not self._connection.in_transaction:
+                self.lost = error
+            raise
 
     def one(self, sql: str, bindings: Sequence[Value] = ()) -> Row | None:
         rows = self.execute(sql, bindings)
         return rows[0] if rows else None
 
     def insert(self, table: str, values: Mapping[str, Value]) -> int:
-        """Inserts one row and returns its row id."""
+        """Inserts one row and returns its row id (0 for a table without row ids)."""
         columns = ", ".join(values)
         marks = ", ".join("?" * len(values))
+        # SQLite keeps the last one for ever; a table without row ids would return another table's.
+        self._connection.set_last_insert_rowid(0)
         self.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(values.values()))
         self._topics.add(table)
         return self._connection.last_insert_rowid()
@@ -61,9 +87,11 @@ class Transaction:
         """Runs one UPDATE, INSERT OR IGNORE or DELETE on `table` and returns how many rows it changed.
 
         The count is taken at once: after any other statement it would be that statement's (HOLES H21).
+        What triggers changed besides is not counted.
         """
         before = self._connection.total_changes()
         self.execute(sql, bindings)
+        # `changes` keeps an older statement's count where this one was not an INSERT, UPDATE or DELETE.
         changed = self._connection.changes() if self._connection.total_changes() != before else 0
         if changed:
             self._topics.add(table)
@@ -72,13 +100,25 @@ class Transaction:
     def event(
         self, at: int, actor: str, what: str, subject: str, detail: Mapping[str, Any] | None = None
     ) -> int:
-        """Appends to the audit chain; the previous hash is read here, inside the same savepoint (HOLES H23)."""
-        last = self.one("SELECT hash FROM events ORDER BY id DESC LIMIT 1")
+        """Appends to the audit chain and returns the event's id. `at` is UTC in microseconds.
+
+        The previous hash is read here, inside the operation's own savepoint: a head kept in memory would
+        run ahead of what is rolled back (HOLES H23).
+        """
+        last = self.one("SELECT id, hash FROM events ORDER BY id DESC LIMIT 1")
+        number, previous = (last[0] + 1, last[1]) if last else (1, GENESIS)
         text = _encoder.encode(dict(detail or {})).decode()
-        digest = event_hash(last[0] if last else GENESIS, at, actor, what, subject, text)
         return self.insert(
             "events",
-            {"at": at, "actor": actor, "what": what, "subject": subject, "detail": text, "hash": digest},
+            {
+                "id": number,
+                "at": at,
+                "actor": actor,
+                "what": what,
+                "subject": subject,
+                "detail": text,
+                "hash": event_hash(previous, number, at, actor, what, subject, text),
+            },
         )
 
     def meta(self, name: str) -> str | None:
@@ -88,3 +128,7 @@ class Transaction:
     def set_meta(self, name: str, value: str) -> None:
         if not self.change("meta", "UPDATE meta SET value = ? WHERE name = ?", (value, name)):
             self.insert("meta", {"name": name, "value": value})
+
+    def end(self) -> None:
+        """The writer's call when the operation has returned: nothing may be written through this any more."""
+        self._over = True

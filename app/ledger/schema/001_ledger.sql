@@ -110,6 +110,13 @@ INSERT INTO order_edges (from_state, to_state) VALUES
     ('NOT_PLACED', 'WORKING'),
     ('NOT_PLACED', 'PENDING');
 
+CREATE TRIGGER order_edges_none_added BEFORE INSERT ON order_edges
+BEGIN SELECT RAISE(ABORT, 'the order state table is fixed'); END;
+CREATE TRIGGER order_edges_fixed BEFORE UPDATE ON order_edges
+BEGIN SELECT RAISE(ABORT, 'the order state table is fixed'); END;
+CREATE TRIGGER order_edges_stay BEFORE DELETE ON order_edges
+BEGIN SELECT RAISE(ABORT, 'the order state table is fixed'); END;
+
 -- One row an intent: claim, account, leg, generation. What is not yet decided is null.
 CREATE TABLE orders (
     id INTEGER PRIMARY KEY,
@@ -162,6 +169,13 @@ END;
 CREATE TRIGGER orders_stay BEFORE DELETE ON orders
 BEGIN
     SELECT RAISE(ABORT, 'orders are never deleted');
+END;
+
+CREATE TRIGGER orders_keep_identity BEFORE UPDATE OF id, claim_id, account, leg, generation ON orders
+WHEN NEW.id <> OLD.id OR NEW.claim_id <> OLD.claim_id OR NEW.account <> OLD.account OR NEW.leg <> OLD.leg
+    OR NEW.generation <> OLD.generation
+BEGIN
+    SELECT RAISE(ABORT, 'what an order stands for is never changed');
 END;
 
 CREATE TRIGGER orders_keep_client_order_id BEFORE UPDATE OF client_order_id ON orders
