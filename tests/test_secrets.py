@@ -331,7 +331,7 @@ def test_no_repr_and_no_error_shows_a_value(tmp_path: Path, keyring: FakeKeyring
 
 
 def test_a_backends_error_that_repeats_the_value_is_blanked(tmp_path: Path, keyring: FakeKeyring) -> None:
-    keyring.error = ValueError(f"cannot store {'x' * 100} {VALUE}")
+    keyring.error = ValueError(f"cannot store {'x' * 90} {VALUE}")
     stored = Secrets(tmp_path, {}, keyring).set(NAME, VALUE)
     assert VALUE[:8] not in stored.statement
     assert "cannot store" in stored.statement

@@ -284,6 +284,8 @@ def test_lines_of_keys_in_every_notation() -> None:
         "  name = {a = 1}\n"  # 17
         "[sources.extra]\n"  # 18
         "deep = 1\n"  # 19
+        'escaped = "\\" ["\n'  # 20
+        "after = 1\n"  # 21
     )
     assert key_lines(text) == {
         ("top",): 1,
@@ -300,6 +302,8 @@ def test_lines_of_keys_in_every_notation() -> None:
         ("sources", 1, "name"): 17,
         ("sources", 1, "extra"): 18,
         ("sources", 1, "extra", "deep"): 19,
+        ("sources", 1, "extra", "escaped"): 20,
+        ("sources", 1, "extra", "after"): 21,
     }
 
 
