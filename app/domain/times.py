@@ -53,8 +53,8 @@ def read_time(value: str | Decimal) -> int:
         raise TimeError("naive_time", "a time without a zone; add Z or an offset such as -05:00")
     zone = "+0000" if match["zone"] in "Zz" else match["zone"].replace(":", "")
     try:
-        moment = datetime.strptime(match["base"].replace(" ", "T").upper() + zone, "%Y-%m-%dT%H:%M:%S%z")
-        moment = moment.astimezone(UTC)
+        # Not strptime: its first call imports a module, and this runs on the loop.
+        moment = datetime.fromisoformat(match["base"].replace(" ", "T").upper() + zone).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise TimeError("invalid_time", "there is no such date, time or zone") from error
     fraction = int((match["fraction"] or "").ljust(6, "0")[:6])

@@ -83,8 +83,9 @@ def where(error: BaseException) -> list[str]:
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        frames = traceback.extract_tb(current.__traceback__)
         places.append(type(current).__name__)
-        places += [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
+        # Not extract_tb: it reads the source files, and this runs on the loop.
+        for frame, line in traceback.walk_tb(current.__traceback__):
+            places.append(f"{frame.f_code.co_filename}:{line} in {frame.f_code.co_qualname}")
         current = current.__cause__ or current.__context__
     return places
