@@ -1,0 +1,146 @@
+"""The blocking half of a start: home, lock, settings, ledger, secrets. Runs on a thread of its own.
+
+What is wrong with any of them stops the start with one line. Nothing is connected or opened to the outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import apsw
+import structlog
+
+from app.clock import Clock
+from app.engine.commands import LOCK_NAME
+from app.engine.recovery import Recovered, known_sources, recover, register
+from app.engine.status import StartRefused
+from app.ledger.errors import word_of
+from app.ledger.lock import AlreadyRunning, InstanceLock
+from app.ledger.store import LedgerRefused, broken_chain, open_ledger
+from app.ledger.transaction import Transaction
+from app.secrets import SECRETS_NAME, Secrets, SecretsError, environment_name
+from app.settings import (
+    ConfigError,
+    Settings,
+    check_source_ids,
+    config_path,
+    create_home,
+    load_or_create,
+    read_text,
+    with_source_ids,
+)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Opened:
+    """What a start has in hand; `close` gives it back where the start does not go on."""
+
+    lock: InstanceLock
+    settings: Settings
+    connection: apsw.Connection
+    recovered: Recovered
+    broken_event: int | None
+    credentials: Mapping[str, str] = field(repr=False)
+    """By source: its path token, or its body secret."""
+    statements: tuple[str, ...] = ()
+    """What the person should know about where secrets are."""
+
+    def close(self) -> None:
+        self.connection.close()
+        self.lock.release()
+
+
+def open_home(home: Path, clock: Clock, secrets: Secrets) -> Opened:
+    """Takes the home: lock, settings, ledger, recovery, secrets, in this order. Raises StartRefused."""
+    try:
+        create_home(home)
+        lock = InstanceLock(home / LOCK_NAME)
+        lock.acquire()
+    except (ConfigError, AlreadyRunning) as error:
+        raise StartRefused(str(error)) from error
+    except OSError as error:
+        raise StartRefused(
+            f"{home} cannot be used ({error.strerror or error}): choose another --home"
+        ) from error
+    try:
+        return _open_locked(home, clock, secrets, lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _open_locked(home: Path, clock: Clock, secrets: Secrets, lock: InstanceLock) -> Opened:
+    connection: apsw.Connection | None = None
+    try:
+        settings = load_or_create(home)
+        connection = open_ledger(home, clock.now())
+        settings = _with_ids(home, settings, connection)
+        recovered = _recover(connection, settings, clock.now())
+        broken = broken_chain(connection)
+        credentials, statements = read_credentials(settings, secrets)
+    except (ConfigError, LedgerRefused, SecretsError) as error:
+        raise StartRefused(str(error)) from error
+    except apsw.Error as error:
+        word = word_of(error) or "failing"
+        raise StartRefused(f"the ledger in {home} cannot be used ({word}: {error})") from error
+    except OSError as error:
+        raise StartRefused(f"{home} cannot be used ({error.strerror or error})") from error
+    else:
+        opened = Opened(lock, settings, connection, recovered, broken, credentials, statements)
+        connection = None
+        return opened
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _with_ids(home: Path, settings: Settings, connection: apsw.Connection) -> Settings:
+    known = known_sources(Transaction(connection, set()))
+    path = config_path(home)
+    checked = check_source_ids(settings, known, path, read_text(path) or "")
+    return with_source_ids(home, checked)
+
+
+def _recover(connection: apsw.Connection, settings: Settings, now: int) -> Recovered:
+    connection.execute("BEGIN IMMEDIATE").fetchall()
+    try:
+        tx = Transaction(connection, set())
+        register(tx, settings.all_sources, settings.accounts)
+        recovered = recover(tx, now)
+        connection.execute("COMMIT").fetchall()
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK").fetchall()
+        raise
+    if recovered.in_doubt:
+        log.warning("orders whose sending was interrupted", orders=list(recovered.in_doubt))
+    return recovered
+
+
+def read_credentials(settings: Settings, secrets: Secrets) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Each source's path token (made where there is none) or body secret, and what is to be said about them.
+
+    Raises SecretsError.
+    """
+    credentials: dict[str, str] = {}
+    statements: list[str] = []
+    for source in settings.all_sources:
+        if source.auth == "path":
+            token = secrets.hook_token(source.name)
+            credentials[source.name] = token.value
+            statements.append(token.statement)
+            continue
+        name = f"source.{source.name}.secret"
+        found = secrets.find(name)
+        statements.append(found.problem)
+        if found.value is None:
+            raise SecretsError(
+                f'[[sources]] "{source.name}" has auth = "body" and no secret: set {environment_name(name)},'
+                f" or [{name}] in {SECRETS_NAME}"
+            )
+        credentials[source.name] = found.value
+    return credentials, tuple(statement for statement in statements if statement)

@@ -1,0 +1,88 @@
+"""From settings to what the engine starts: each source as the door knows it, each account's broker.
+
+Pure but for making objects; nothing is opened here. A new broker is one line in `_broker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from app.brokers.base import Broker
+from app.brokers.paper import FILE_NAME as PAPER_FILE
+from app.brokers.paper import PaperBroker, PaperExchange
+from app.claims.base import Admission
+from app.clock import Clock
+from app.domain.alert import AlertRules
+from app.domain.key import KeyPolicy
+from app.execution.policy import AccountSetup, policies
+from app.listener.auth import Credential, SourceAccess, secret_digest
+from app.settings import Account, Settings, SignalSizing, Source
+
+
+def door_sources(settings: Settings, credentials: Mapping[str, str]) -> dict[str, SourceAccess]:
+    """Every source as the door knows it, by name."""
+    return {
+        source.name: _access(settings, source, credentials[source.name]) for source in settings.all_sources
+    }
+
+
+def _access(settings: Settings, source: Source, credential: str) -> SourceAccess:
+    accounts = [account for account in settings.accounts if account.name in source.accounts]
+    return SourceAccess(
+        name=source.name,
+        id=source.id,
+        auth=source.auth,
+        credentials=(Credential(secret_digest(credential)),),
+        rules=AlertRules(
+            reaches_live=settings.reaches_live(source),
+            needs_quantity=any(isinstance(account.sizing, SignalSizing) for account in accounts),
+            places_brackets=all(account.brackets == "place" for account in accounts),
+        ),
+        key_policy=KeyPolicy(
+            body_key_is_label=source.body_key == "label",
+            refuse_without_time=source.without_time == "refuse",
+        ),
+        admission=Admission(
+            source_id=source.id,
+            source=source.name,
+            accounts=source.accounts,
+            max_age=source.max_age,
+            max_exit_age=source.max_exit_age,
+            max_order_age=settings.execution.max_order_age,
+            admit_exits=source.on_conflict == "admit_exits",
+            entries_per_minute=source.rate,
+        ),
+        duplicate_status=source.duplicate_status,
+    )
+
+
+class Brokers:
+    """The brokers of all accounts, and what several of them share (the paper exchange)."""
+
+    def __init__(self, home: Path, settings: Settings, clock: Clock) -> None:
+        self._exchange = PaperExchange(home / PAPER_FILE, clock)
+        self._has_paper = any(account.broker == "paper" for account in settings.accounts)
+        rules = policies(settings)
+        self.setups = {
+            account.name: AccountSetup(rules[account.name], self._broker(account))
+            for account in settings.accounts
+        }
+
+    async def open(self) -> None:
+        """Raises PaperBookRefused."""
+        if self._has_paper:
+            await self._exchange.open()
+
+    async def close(self) -> None:
+        await self._exchange.close()
+
+    def _broker(self, account: Account) -> Broker:
+        if account.broker == "paper":
+            return PaperBroker(self._exchange, account.name, account.cash, account.fills)
+        raise ValueError(f"no adapter for {account.broker}")
+
+
+def instrument_of(_account: str, symbol: str, _exchange: str | None) -> str:
+    """An account's own spelling of an alert's symbol. Paper takes every symbol as the alert spells it."""
+    return symbol

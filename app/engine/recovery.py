@@ -1,0 +1,112 @@
+"""What the ledger needs before this run may touch it: doubt named as doubt, refusals kept refused.
+
+One transaction, before the door opens. Nothing is sent from here and nothing is resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from app.claims.admission import VOIDED
+from app.domain.order import State
+from app.ledger import orders
+from app.ledger.transaction import Transaction
+from app.settings import Account, Source
+
+WALL_MARK = "wall_mark"
+"""Newest wall time that any run has seen, in microseconds (HOLES H32)."""
+_APPLIED = "recovered_event"
+ACTOR = "onefill"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What the last run left behind. `wall_mark` is the newest wall time that it had seen."""
+
+    in_doubt: tuple[str, ...]
+    voided: int
+    wall_mark: int
+    trading_state: str
+
+
+def recover(tx: Transaction, now: int) -> Recovered:
+    """Every SUBMITTING becomes AMBIGUOUS, its attempt left open; claims that were answered 503 stay so."""
+    interrupted = orders.where(tx, "state = ?", (State.SUBMITTING.value,))
+    for order in interrupted:
+        reason = "INTERRUPTED the program ended while the order was being sent"
+        orders.move(tx, order, State.AMBIGUOUS, at=now, actor=ACTOR, reason=reason)
+    voided = _void_again(tx)
+    mark = int(tx.meta(WALL_MARK) or 0)
+    if interrupted or voided:
+        detail = {"in_doubt": [order.name for order in interrupted], "unanswered": voided}
+        tx.event(now, ACTOR, "recovered", "ledger", detail)
+    return Recovered(
+        tuple(order.name for order in interrupted), voided, mark, tx.meta("trading_state") or "active"
+    )
+
+
+def _void_again(tx: Transaction) -> int:
+    """A COMMIT that raised may be whole on disk after all; the barrier's event says it was refused (H19).
+
+    Matched by digest and admission time, so that a claim admitted since then is left alone.
+    """
+    last = int(tx.meta(_APPLIED) or 0)
+    newest = tx.one("SELECT max(id) FROM events")
+    changed = 0
+    for (text,) in tx.execute("SELECT detail FROM events WHERE what = ? AND id > ?", (VOIDED, last)):
+        detail = msgspec.json.decode(text)
+        if detail.get("digest") is None:
+            continue
+        digest, admitted_at = bytes.fromhex(detail["digest"]), detail["admitted_at"]
+        back = tx.change(
+            "claims",
+            "UPDATE claims SET unanswered = 1, deliveries = deliveries - 1 "
+            "WHERE digest = ? AND admitted_at = ? AND unanswered = 0",
+            (digest, admitted_at),
+        )
+        if back:
+            tx.change(
+                "deliveries",
+                "UPDATE deliveries SET verdict = 'not_accepted', http_status = 503, reason = 'late' "
+                "WHERE verdict = 'accepted' AND received_at = ? "
+                "AND claim_id = (SELECT id FROM claims WHERE digest = ?)",
+                (admitted_at, digest),
+            )
+        changed += back
+    if newest is not None and newest[0] is not None and newest[0] != last:
+        tx.set_meta(_APPLIED, str(newest[0]))
+    return changed
+
+
+def known_sources(tx: Transaction) -> dict[str, str]:
+    """Name to id of every source that the ledger has seen."""
+    rows = tx.execute("SELECT name, id FROM sources")
+    return {str(name): str(source_id) for name, source_id in rows}
+
+
+def register(tx: Transaction, sources: Iterable[Source], accounts: Iterable[Account]) -> None:
+    """Writes the configured sources and accounts where other rows can refer to them."""
+    for source in sources:
+        sql = "UPDATE sources SET name = ? WHERE id = ?"
+        if not tx.change("sources", sql, (source.name, source.id)):
+            tx.insert("sources", {"id": source.id, "name": source.name})
+    for account in accounts:
+        sql = "UPDATE accounts SET broker = ? WHERE name = ?"
+        if not tx.change("accounts", sql, (account.broker, account.name)):
+            tx.insert("accounts", {"name": account.name, "broker": account.broker})
+
+
+def mark_wall_time(tx: Transaction, now: int, run_began_at: int) -> None:
+    """Keeps the newest wall time seen. It goes back only when no order of an earlier run waits on it.
+
+    Else a clock that once stood in the far future would hold back every later run (HOLES H32).
+    """
+    mark = int(tx.meta(WALL_MARK) or 0)
+    if now < mark:
+        sql = "SELECT 1 FROM orders WHERE state = 'PENDING' AND (created_at < ? OR created_at > ?) LIMIT 1"
+        if tx.one(sql, (run_began_at, now)) is not None:
+            return
+    tx.set_meta(WALL_MARK, str(now))

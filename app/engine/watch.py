@@ -1,0 +1,122 @@
+"""The engine's pulse: the loop's lag, the clock, the ledger's health, the counts. Looks and notes, no more.
+
+Compares clocks after waking, since a timer of the window's loop may come early.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import apsw
+import structlog
+
+from app.clock import SECOND, Clock
+from app.engine.counts import Counts
+from app.engine.lag import LoopLag
+from app.engine.recovery import mark_wall_time
+from app.ledger.errors import LedgerUnavailable
+from app.ledger.reader import Reader
+from app.ledger.writer import Writer
+from app.tasks import Tasks
+
+log = structlog.get_logger(__name__)
+
+BEAT = 0.5
+"""Seconds between two looks."""
+PROBE_EVERY = SECOND
+MARK_EVERY = 60 * SECOND
+RECOUNT_EVERY = 300 * SECOND
+JUMP = 30 * SECOND
+"""A step of the wall clock against the other one that is told (HOLES H31)."""
+JUMP_SHOWN = 600 * SECOND
+
+
+class Watch:
+    """`wall_mark` is the newest wall time that an earlier run has seen; `changed` is called when a look found
+    something else than the one before."""
+
+    def __init__(
+        self, writer: Writer, reader: Reader, clock: Clock, wall_mark: int, changed: Callable[[], None]
+    ) -> None:
+        self.lag = LoopLag()
+        self.counts = Counts()
+        self.counts_due = False
+        self.jump = 0
+        """Microseconds of a step of the wall clock within the last ten minutes."""
+        self._writer = writer
+        self._reader = reader
+        self._clock = clock
+        self._wall_mark = wall_mark
+        self._changed = changed
+        self._began_at = clock.now()
+        self._offset = clock.now() - clock.boot()
+        self._jumped_at = 0
+        self._seen: object = None
+
+    @property
+    def behind(self) -> int:
+        """Microseconds that the clock stands before what an earlier run has seen."""
+        return max(0, self._wall_mark - self._clock.now())
+
+    async def start(self, tasks: Tasks) -> None:
+        await self.counts.refresh(self._reader, anew=True)
+        tasks.start("loop lag", self.lag.measure())
+        tasks.start("pulse", self._look_for_ever())
+        tasks.start("ledger watch", self._watch_ledger())
+
+    async def _look_for_ever(self) -> None:
+        recounted = self._clock.boot()
+        while True:
+            await asyncio.sleep(BEAT)
+            self._look_at_clock()
+            anew = self._clock.boot() - recounted >= RECOUNT_EVERY
+            if self.counts_due or anew:
+                self.counts_due = False
+                try:
+                    await self.counts.refresh(self._reader, anew=anew)
+                except apsw.Error as error:
+                    log.warning("the ledger could not be counted", error=str(error))
+                recounted = self._clock.boot() if anew else recounted
+            seen = (
+                self.counts.values(),
+                self._writer.health.word,
+                self.jump,
+                self.behind > 0,
+                self.lag.max_ms,
+            )
+            if seen != self._seen:
+                self._seen = seen
+                self._changed()
+
+    def _look_at_clock(self) -> None:
+        now, boot = self._clock.now(), self._clock.boot()
+        step = now - boot - self._offset
+        self._offset = now - boot
+        if abs(step) > JUMP:
+            self.jump, self._jumped_at = step, boot
+            log.warning("the clock stepped", seconds=step // SECOND)
+        elif self.jump and boot - self._jumped_at > JUMP_SHOWN:
+            self.jump = 0
+
+    async def _watch_ledger(self) -> None:
+        """Where no delivery comes, this finds that the ledger fails, and that it does not any more."""
+        probed = marked = self._clock.boot()
+        while True:
+            await asyncio.sleep(BEAT)
+            boot = self._clock.boot()
+            if self._writer.health.word != "ok" and boot - probed >= PROBE_EVERY:
+                await self._writer.probe()
+                probed = self._clock.boot()
+            if boot - marked >= MARK_EVERY:
+                await self.mark()
+                await self._writer.probe()
+                marked = self._clock.boot()
+
+    async def mark(self) -> None:
+        """Keeps the newest wall time seen (HOLES H32)."""
+        now = self._clock.now()
+        try:
+            await self._writer.run(lambda tx: mark_wall_time(tx, now, self._began_at))
+        except LedgerUnavailable as error:
+            log.warning("the time was not kept", ledger=str(error))
