@@ -12,9 +12,9 @@ import apsw
 import structlog
 
 from app.clock import SECOND, Clock
-from app.engine.counts import Counts
 from app.engine.lag import LoopLag
 from app.engine.recovery import mark_wall_time
+from app.ledger.counts import Counts
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.reader import Reader
 from app.ledger.writer import Writer
@@ -60,7 +60,7 @@ class Watch:
         return max(0, self._wall_mark - self._clock.now())
 
     async def start(self, tasks: Tasks) -> None:
-        await self.counts.refresh(self._reader, anew=True)
+        await self._count(anew=True)
         tasks.start("loop lag", self.lag.measure())
         tasks.start("pulse", self._look_for_ever())
         tasks.start("ledger watch", self._watch_ledger())
@@ -74,7 +74,7 @@ class Watch:
             if self.counts_due or anew:
                 self.counts_due = False
                 try:
-                    await self.counts.refresh(self._reader, anew=anew)
+                    await self._count(anew=anew)
                 except apsw.Error as error:
                     log.warning("the ledger could not be counted", error=str(error))
                 recounted = self._clock.boot() if anew else recounted
@@ -88,6 +88,11 @@ class Watch:
             if seen != self._seen:
                 self._seen = seen
                 self._changed()
+
+    async def _count(self, *, anew: bool) -> None:
+        counts = Counts() if anew else self.counts
+        await self._reader.call(counts.read)
+        self.counts = counts
 
     def _look_at_clock(self) -> None:
         now, boot = self._clock.now(), self._clock.boot()

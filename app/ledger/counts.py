@@ -10,7 +10,7 @@ from collections import Counter
 
 import apsw
 
-from app.ledger.reader import Reader, read
+from app.ledger.reader import read
 
 NAMES = ("signals", "duplicates", "refused", "open", "waiting", "unresolved")
 
@@ -37,20 +37,8 @@ class Counts:
         )
         return dict(zip(NAMES, numbers, strict=True))
 
-    async def refresh(self, reader: Reader, *, anew: bool = False) -> None:
-        if anew:
-            self._delivery = self._claim = 0
-        signals, verdicts, orders, claim, delivery = await reader.call(self._read)
-        if self._delivery == 0:
-            self._verdicts.clear()
-        if self._claim == 0:
-            self._signals = 0
-        self._signals += signals
-        self._verdicts.update(verdicts)
-        self._orders = Counter(orders)
-        self._claim, self._delivery = claim, delivery
-
-    def _read(self, connection: apsw.Connection) -> tuple[int, dict[str, int], dict[str, int], int, int]:
+    def read(self, connection: apsw.Connection) -> None:
+        """Counts what came since the last call; blocking."""
         claims = read(
             connection, "SELECT count(*) AS n, max(id) AS last FROM claims WHERE id > ?", (self._claim,)
         )[0]
@@ -64,10 +52,8 @@ class Counts:
             "SELECT state, count(*) AS n FROM orders WHERE state NOT IN ('DONE', 'DENIED', 'NOT_PLACED') "
             "GROUP BY state",
         )
-        return (
-            claims["n"],
-            {row["verdict"]: row["n"] for row in verdicts},
-            {row["state"]: row["n"] for row in orders},
-            claims["last"] or self._claim,
-            max((row["last"] for row in verdicts), default=self._delivery),
-        )
+        self._signals += claims["n"]
+        self._claim = claims["last"] or self._claim
+        self._verdicts.update({row["verdict"]: row["n"] for row in verdicts})
+        self._delivery = max((row["last"] for row in verdicts), default=self._delivery)
+        self._orders = Counter({row["state"]: row["n"] for row in orders})
