@@ -15,6 +15,9 @@ from typing import NamedTuple
 
 from app.domain.number import NumberError, read_number
 from app.domain.signal import InvalidSignal
+from app.listener.redaction import redact
+
+__all__ = ["read_body", "redact"]
 
 MAX_DEPTH = 6
 MAX_FIELDS = 64

@@ -34,7 +34,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+|\s+', re.DOTA
 
 def _is_json(text: str) -> bool:
     """An object or array that can be cut into tokens with certainty; duplicates and NaN do no harm."""
-    if not text.lstrip().startswith(("{", "[")):
+    if not _looks_like_json(text):
         return False
     try:
         json.JSONDecoder(strict=False, parse_int=str, parse_float=str).decode(text.strip())
@@ -100,9 +100,13 @@ _SIGN = re.compile(r"""[:=]|["'](?=\s*["'])""")
 _LOOK_BACK = 160
 _NAME_STARTS = re.compile(r"""\\.|[,;{}\[\]()<>&|?/:="'\r\n]""")
 _OPENING = re.compile(r"""(?P<slashes>\\*)(?P<quote>["'])""")
-_NEXT_NAME = r"""\\*["'][^"'\n]{0,100}["']\s*[:=]|[\w.\-]++\s*[:=]"""
-_AFTER_QUOTE = re.compile(rf"""\s*+(?:,\s*+(?:{_NEXT_NAME})|,?\s*+(?:[}}\]]|\n|\Z)|[;&|])""")
-_BARE_END = re.compile(rf"""[\r\n;]|(?:[,&|]\s*+|(?<!\s)\s++)(?:{_NEXT_NAME})|[}}\]]\s*+\Z""")
+_NEXT_NAME = (
+    r"""(?:"(?:[^"\\\n]|\\.){0,100}+"|'(?:[^'\\\n]|\\.){0,100}+'"""
+    r"""|\\+["'][^"'\\\n]{0,100}+\\+["']|[\w.\-]++)\s*[:=]"""
+)
+_AFTER_QUOTE = re.compile(rf"""\s*+(?:,\s*+{_NEXT_NAME}|,?\s*+(?:[}}\]]|\n|\Z))""")
+_AFTER_QUOTE_IN_TEXT = re.compile(rf"""{_AFTER_QUOTE.pattern}|\s*+[;&|]|\s++{_NEXT_NAME}""")
+_BARE_END = re.compile(rf"""[\r\n;]|(?:[,&|]\s*+|(?<!\s)\s++){_NEXT_NAME}|[}}\]]\s*+\Z""")
 _QUOTES = {quote: re.compile(r"\\*" + quote) for quote in "\"'"}
 
 _FIRST_FIELD = re.compile(r"\s*(?:(?P<licence>\d{6,})\s*,|(?P<secret>[^|\s]+)\|[^|]*\|)")
@@ -111,19 +115,24 @@ _FIRST_FIELD = re.compile(r"\s*(?:(?P<licence>\d{6,})\s*,|(?P<secret>[^|\s]+)\|[
 
 def _redact_text(text: str) -> str:
     """A body that is no JSON."""
-    is_text = not text.lstrip().startswith(("{", "["))
-    first = _FIRST_FIELD.match(text) if is_text else None
+    key_is_secret = not _looks_like_json(text)
+    first = _FIRST_FIELD.match(text) if key_is_secret else None
     if first is None:
-        return "".join(_pieces(text, 0, is_text))
+        return "".join(_pieces(text, 0, key_is_secret))
     group = first.lastgroup or "secret"
-    return text[: first.start(group)] + BLANK + "".join(_pieces(text, first.end(group), is_text))
+    return text[: first.start(group)] + BLANK + "".join(_pieces(text, first.end(group), key_is_secret))
+
+
+def _looks_like_json(text: str) -> bool:
+    return text.lstrip().startswith(("{", "["))
 
 
 def _pieces(text: str, at: int, key_is_secret: bool) -> Iterator[str]:
     """`text` from `at` on, in pieces, with the value after every secret's name blanked.
 
-    `key_is_secret`: in products that send plain text `key=` is the secret; in JSON it is the signal's identity.
+    `key_is_secret`: products that send plain text have the secret as `key=`; in JSON it is the identity.
     """
+    after_quote = _AFTER_QUOTE if _looks_like_json(text) else _AFTER_QUOTE_IN_TEXT
     for sign in _SIGN.finditer(text):
         if sign.start() < at:
             continue
@@ -133,7 +142,7 @@ def _pieces(text: str, at: int, key_is_secret: bool) -> Iterator[str]:
             start = sign.end()
             while start < len(text) and text[start].isspace():
                 start += 1
-            opening, end = _value(text, start)
+            opening, end = _value(text, start, after_quote)
             yield text[at:start] + opening + BLANK + opening
             at = end
     yield text[at:]
@@ -146,7 +155,7 @@ def _name_before(text: str, end: int) -> str:
     return _NAME_STARTS.split(window)[-1]
 
 
-def _value(text: str, start: int) -> tuple[str, int]:
+def _value(text: str, start: int, after_quote: re.Pattern[str]) -> tuple[str, int]:
     """The opening quote of the value at `start` and where it ends: in doubt, at the end of the text."""
     if text[start : start + 1] in ("{", "["):
         return "", len(text)
@@ -159,7 +168,7 @@ def _value(text: str, start: int) -> tuple[str, int]:
     for match in _QUOTES[opening["quote"]].finditer(text, opening.end()):
         escapes = len(match[0]) - 1
         closes = escapes == slashes if slashes else escapes % 2 == 0
-        if closes and _AFTER_QUOTE.match(text, match.end()):
+        if closes and after_quote.match(text, match.end()):
             return opening[0], match.end()
     return opening[0], len(text)
 

@@ -1,0 +1,215 @@
+"""A body as it may be kept: no secret comes through, whatever state the body is in."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.vocabulary import is_secret_name
+from app.listener.body import redact
+
+SECRET_NAMES = [
+    "secret", "passphrase", "password", "token", "api_key", "apiKey", "API-KEY", "Secret", "webhook_secret",
+    "auth_token", "x-api-key", "private_key", "access_key", "license_id", "pin", "webhook_url", "pass",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_values_of_secret_names_are_blanked(name: str) -> None:
+    assert redact(json.dumps({name: "hunter2", "a": 1}).encode()) == f'{{"{name}": "***", "a": 1}}'
+
+
+@pytest.mark.parametrize(
+    "name", ["key", "idempotency_key", "id", "trace_id", "symbol", "comment", "order_id", "keys"]
+)
+def test_identity_and_order_stay_readable(name: str) -> None:
+    body = json.dumps({name: "Long-1", "quantity": "1.00"})
+    assert redact(body.encode()) == body
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ('{"a":[{"b":{"token":"x1"}}]}', '{"a":[{"b":{"token":"***"}}]}'),
+        ('{"s\\u0065cret": "x1", "q": 1.00}', '{"s\\u0065cret": "***", "q": 1.00}'),
+        ('{"secret": "a\\"x1\\",\\"b\\":x1", "q": 1}', '{"secret": "***", "q": 1}'),
+        ('{"secret": "x1", "secret": "x2"}', '{"secret": "***", "secret": "***"}'),
+        ('{"secret": 1234, "token": true, "pin":null}', '{"secret": "***", "token": "***", "pin":"***"}'),
+        ('{"secret": {"a": [1, {"b": "x1"}]}, "q": 1}', '{"secret": "***", "q": 1}'),
+        ('{"secret": ["x1", "x2"], "q": 1}', '{"secret": "***", "q": 1}'),
+        ('{"comment": "secret=x1; qty=1"}', '{"comment": "secret=***; qty=1"}'),
+        ('{"m": "{\\"token\\":\\"x1\\",\\"q\\":1}"}', '{"m": "{\\"token\\":\\"***\\",\\"q\\":1}"}'),
+        ('[{"token": "x1"}, {"token": "x2"}]', '[{"token": "***"}, {"token": "***"}]'),
+        ('{"secret": NaN, "q": 1}', '{"secret": "***", "q": 1}'),
+        ('{"secret"\n:\n"x1"}', '{"secret"\n:\n"***"}'),
+        ('{"u": "https://h.example/hook/tv/abc-DEF_1/"}', '{"u": "https://h.example/hook/tv/***/"}'),
+        (
+            '{"u": "https:\\/\\/h.example\\/hook\\/tv\\/abc"}',
+            '{"u": "https:\\/\\/h.example\\/hook\\/tv\\/***"}',
+        ),
+        ('{"u": "https://h.example/x?token=abc&q=1"}', '{"u": "https://h.example/x?token=***&q=1"}'),
+    ],
+)
+def test_sound_json_stays_sound_and_loses_only_its_secrets(body: str, kept: str) -> None:
+    assert redact(body.encode()) == kept
+    assert json.loads(kept)
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ("key=x1; command=PLACE; qty=1", "key=***; command=PLACE; qty=1"),
+        ("secret=x1 qty=1", "secret=*** qty=1"),
+        ("token: x1\nqty: 1", "token: ***\nqty: 1"),
+        ("A=b\r\nTOKEN=x1\r\nQ=1", "A=b\r\nTOKEN=***\r\nQ=1"),
+        ('secret = "x1"; q=1', 'secret = "***"; q=1'),
+        ("70000000001,buy,GBPUSD,risk=0.5", "***,buy,GBPUSD,risk=0.5"),
+        ("x1|EMA cross|buy|BTCUSDT", "***|EMA cross|buy|BTCUSDT"),
+        ("my pass phrase: x1", "my pass phrase: ***"),
+        ("AAPL Crossing 190.00", "AAPL Crossing 190.00"),
+        ('{"secret":"x1","tp":{{plot("TP2")}}}', '{"secret":"***","tp":{{plot("TP2")}}}'),
+        ('{"secret":"x1', '{"secret":"***"'),
+        ('{"secret":"x1"', '{"secret":"***"'),
+        ('{"q":1,"secret":"a"x1"b","c":2', '{"q":1,"secret":"***","c":2'),
+        ('{"secret":"a","x1","c":2', '{"secret":"***","c":2'),
+        ('{"secret":"a\\",\\"b\\":x1', '{"secret":"***"'),
+        ('{"secret" "x1","c":2}', '{"secret" "***","c":2}'),
+        ('{"secret:"x1","c":2}', '{"secret:"***","c":2}'),
+        ('{"secret":x1,"c":2}', '{"secret":***,"c":2}'),
+        ("{'secret':'x1','c':2}", "{'secret':'***','c':2}"),
+        ('{"s\\u0065cret":"x1","c":nan}', '{"s\\u0065cret":"***","c":nan}'),
+        ('{"secret":{"a":"x1","c":2', '{"secret":***'),
+        ('{"secret":1234,"c":nan}', '{"secret":***,"c":nan}'),
+        ('{"a":1,}\n{"secret":"x1"}', '{"a":1,}\n{"secret":"***"}'),
+    ],
+)
+def test_a_body_that_cannot_be_read_loses_its_secrets_too(body: str, kept: str) -> None:
+    assert redact(body.encode()) == kept
+
+
+def test_bytes_that_are_no_text_are_kept_as_far_as_they_go() -> None:
+    assert (
+        redact(b'\xef\xbb\xbf{"secret": "\xff\xfex1", "a": "\xe9"}\0') == '{"secret": "***", "a": "\ufffd"}'
+    )
+    assert redact(b"\xff\xfe secret=x1") == "\ufffd\ufffd secret=***"
+
+
+def test_which_names_are_secret() -> None:
+    assert all(is_secret_name(name) for name in SECRET_NAMES)
+    assert not any(
+        is_secret_name(name) for name in ("key", "idempotency_key", "keyboard", "passive", "position")
+    )
+
+
+# ------------------------------------------------------------------------------------------- generated bodies
+
+MARK = "ZQX"
+"""In every generated secret and nowhere else."""
+
+_awkward = st.lists(
+    st.sampled_from([*"ab1 \\\"',:;{}[]&|=\n\té\u2028🚀", "\\u0041", '","x":"']), max_size=12
+).map("".join)
+_secret = st.tuples(_awkward, _awkward).map(lambda parts: parts[0] + MARK + parts[1])
+_plain: Any = st.none() | st.booleans() | st.integers() | _awkward
+_hidden: Any = st.recursive(
+    _secret,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+)
+
+
+def _object(inner: Any) -> Any:
+    """Pairs, so that names may come twice."""
+    ordinary = st.tuples(st.sampled_from(["a", "key", "quantity", 'q"q', "é"]), inner)
+    secret = st.tuples(st.sampled_from(SECRET_NAMES), _hidden)
+    return st.lists(ordinary | secret, max_size=4).map(_Pairs)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    pass
+
+
+_bodies: Any = _object(
+    st.recursive(_plain, lambda inner: st.lists(inner, max_size=3) | _object(inner), max_leaves=5)
+)
+
+
+def _written(value: Any, escape_names: bool) -> str:
+    """JSON of pairs; with the first letter of every name escaped where asked for."""
+    if isinstance(value, _Pairs):
+        return (
+            "{" + ",".join(f"{_name(n, escape_names)}: {_written(v, escape_names)}" for n, v in value) + "}"
+        )
+    if isinstance(value, list):
+        return "[" + ", ".join(_written(item, escape_names) for item in value) + "]"
+    return json.dumps(value)
+
+
+def _name(name: str, escaped: bool) -> str:
+    return (
+        f'"\\u{ord(name[0]):04x}{json.dumps(name)[2:]}' if escaped and name[0].isalnum() else json.dumps(name)
+    )
+
+
+@given(_bodies, st.booleans())
+def test_no_secret_comes_through_sound_json(body: Any, escape_names: bool) -> None:
+    text = _written(body, escape_names)
+    kept = redact(text.encode())
+    assert MARK not in kept
+    assert _blanked(json.loads(text, object_pairs_hook=_Pairs)) == json.loads(kept, object_pairs_hook=_Pairs)
+
+
+def _blanked(value: Any) -> Any:
+    """The same by way of a parser: only where the texts hold no message of their own."""
+    if isinstance(value, _Pairs):
+        return _Pairs((n, "***" if is_secret_name(n) else _blanked(v)) for n, v in value)
+    return [_blanked(item) for item in value] if isinstance(value, list) else value
+
+
+@given(_bodies, st.data())
+def test_no_secret_comes_through_a_body_cut_off_anywhere(body: Any, data: st.DataObject) -> None:
+    text = _written(body, escape_names=False)
+    cut = data.draw(st.integers(0, len(text)))
+    assert MARK not in redact(text[:cut].encode())
+
+
+@given(_bodies, st.sampled_from([",}", "{{x}}", " nan", '"', "}", '{"a":1}']))
+def test_no_secret_comes_through_a_body_that_ends_badly(body: Any, ending: str) -> None:
+    assert MARK not in redact((_written(body, escape_names=False) + ending).encode())
+
+
+@given(
+    st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
+)
+def test_redaction_never_raises(raw: bytes) -> None:
+    redact(raw).encode()
+
+
+@given(_bodies)
+def test_what_was_redacted_stays_as_it_is(body: Any) -> None:
+    once = redact(_written(body, escape_names=False).encode())
+    assert redact(once.encode()) == once
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "piece",
+    [
+        '"',
+        "{",
+        "a",
+        "\\",
+        "a:",
+        "secret=",
+        '"secret":"',
+        "secret=a, b",
+        '"secret":{',
+        " ",
+        '\\"',
+        "secret ' ",
+    ],
+)
+def test_the_worst_bodies_take_no_more_than_a_moment(piece: str) -> None:
+    body = '{"secret":' + piece * (65_000 // len(piece))
+    assert "***" in redact(body.encode())
