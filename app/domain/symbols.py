@@ -23,7 +23,7 @@ def split_symbol(text: str) -> tuple[str | None, str]:
 
 def is_symbol(text: str) -> bool:
     """Can this be a symbol at all? Not the JSON that Pine's `ticker.modify` puts into `syminfo.tickerid`."""
-    return _SYMBOL.fullmatch(text) is not None and any(c.isalnum() for c in text)
+    return _SYMBOL.fullmatch(text) is not None and text[0] != ":" != text[-1] and any(map(str.isalnum, text))
 
 
 def split_delayed(exchange: str) -> tuple[str, bool]:
