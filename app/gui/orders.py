@@ -1,0 +1,55 @@
+"""The view of orders: what was asked of a broker and how it stands. A description; nothing runs here."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+
+from app.gui.columns import Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.words import SIDES, look_up, order_word
+from app.ledger.reader import Row
+
+
+def _(text: str) -> str:
+    return str(QT_TRANSLATE_NOOP("Tables", text))
+
+
+def _state(row: Row) -> Cell:
+    word = order_word(row["state"], row["ord_status"], row["reason"])
+    code = f"{row['state']} / {row['ord_status']}" if row["ord_status"] else row["state"]
+    return word_cell(word, code)
+
+
+def _side(row: Row) -> Cell:
+    return word_cell(look_up(SIDES, row["side"] or row["action"]), None)
+
+
+def _price(row: Row) -> Cell:
+    prices = {"limit": row["limit_price"], "stop": row["stop_price"]}
+    stated = " ".join(f"{name} {price}" for name, price in prices.items() if price is not None)
+    return Cell(stated or row["type"])
+
+
+TABLE = Table(
+    name="orders",
+    title=_("Orders"),
+    view="orders",
+    topics=frozenset({"orders", "fills"}),
+    columns=(
+        Column("time", _("Created"), 19, lambda row: time_cell(row["created_at"])),
+        Column("id", _("Order"), 7, lambda row: Cell(row["id"])),
+        Column("account", _("Account"), 9, lambda row: text_cell(row["account"])),
+        Column("side", _("Side"), 8, _side),
+        Column("quantity", _("Quantity"), 9, lambda row: number_cell(row["quantity"]), right=True),
+        Column("symbol", _("Symbol"), 10, lambda row: text_cell(row["symbol"])),
+        Column("price", _("Type"), 12, _price),
+        Column("state", _("State"), 14, _state),
+        Column("filled", _("Filled"), 8, lambda row: number_cell(row["filled_quantity"]), right=True),
+        Column("average", _("Average price"), 12, lambda row: number_cell(row["average_price"]), right=True),
+        Column("signal", _("Signal"), 7, lambda row: Cell(row["signal"])),
+        Column("reason", _("Reason"), 24, lambda row: text_cell(row["reason"])),
+    ),
+    empty_title=_("No orders yet"),
+    empty_text=_(
+        "Each signal that is accepted becomes an order here. Press Send test signal to place one on paper."
+    ),
+)

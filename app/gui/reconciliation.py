@@ -1,0 +1,45 @@
+"""The view of reconciliations: each comparison of our books with a broker's. Nothing runs here."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+
+from app.gui.columns import Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.formats import duration, microseconds_between
+from app.gui.words import CAUSES, RECONCILIATION_RESULTS, look_up, tr
+from app.ledger.reader import Row
+
+
+def _(text: str) -> str:
+    return str(QT_TRANSLATE_NOOP("Tables", text))
+
+
+def _took(row: Row) -> Cell:
+    return Cell(duration(microseconds_between(row["started_at"], row["ended_at"])))
+
+
+TABLE = Table(
+    name="reconciliation",
+    title=_("Reconciliation"),
+    view="reconciliations",
+    topics=frozenset({"reconciliations", "findings"}),
+    columns=(
+        Column("time", _("Started"), 19, lambda row: time_cell(row["started_at"])),
+        Column("id", _("Run"), 7, lambda row: Cell(row["id"])),
+        Column("account", _("Account"), 12, lambda row: text_cell(row["account"])),
+        Column(
+            "result",
+            _("Result"),
+            14,
+            lambda row: word_cell(look_up(RECONCILIATION_RESULTS, row["result"]), row["result"]),
+        ),
+        Column("findings", _("Findings"), 9, lambda row: number_cell(row["findings"]), right=True),
+        Column("took", _("Took"), 9, _took, right=True),
+        Column("cause", _("Cause"), 16, lambda row: Cell(tr(CAUSES.get(row["cause"], row["cause"])))),
+    ),
+    empty_title=_("No reconciliation yet"),
+    empty_text=_(
+        "At start, on a timer and after a broken connection Onefill compares its orders, fills and positions "
+        "with the broker's. Each comparison is listed here with what it found."
+    ),
+)

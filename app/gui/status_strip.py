@@ -1,0 +1,176 @@
+"""The strip on top: is it alive? One cell a fact, with a glyph, a word and the reason in words.
+
+Shows what the engine says of itself; it asks nobody and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from app.gui.formats import visible
+from app.gui.notice import Card, ink
+from app.gui.theme import Tone, scaled
+from app.gui.words import LEVELS, TRADING, fact_name, look_up, tr
+
+if TYPE_CHECKING:
+    from app.engine import Fact, Status
+
+CELL_CHARS = 22
+"""A cell is at least this wide; what does not fit beside goes to a second line."""
+
+
+class FactCell(Card):
+    """Name, glyph and word on the first line, the reason on the second, the whole of it in the tooltip."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._fact: Fact | None = None
+        self.name, self.word, self.reason = QLabel(self), QLabel(self), ElidedLabel(self)
+        small = scaled(self.font(), 0.9)
+        self.name.setFont(small)
+        self.reason.setFont(small)
+        self.word.setFont(scaled(self.font(), 1.0, bold=True))
+        first = QHBoxLayout()
+        first.setSpacing(6)
+        first.addWidget(self.name)
+        first.addWidget(self.word)
+        first.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(12, 5, 6, 5)
+        layout.setSpacing(1)
+        layout.addLayout(first)
+        layout.addWidget(self.reason)
+
+    @property
+    def fact(self) -> Fact | None:
+        return self._fact
+
+    def show_fact(self, fact: Fact) -> None:
+        if fact == self._fact:
+            return
+        self._fact = fact
+        name, word, reason = fact_name(fact.name), _word(fact), visible(fact.reason)
+        self.name.setText(name)
+        self.word.setText(f"{_look(fact)[0]} {word}")
+        self.reason.setText(reason)
+        whole = f"{name}: {word}" + (f". {reason}" if reason else "")
+        self.setToolTip(whole)
+        self.setAccessibleName(f"{name}: {word}")
+        self.setAccessibleDescription(reason)
+        self._colour()
+
+    def _colour(self) -> None:
+        if self._fact is None:
+            return
+        tone, theme = _look(self._fact)[1], self.theme
+        self.set_tone(tone if self._fact.level != "ok" else None)
+        ink(self.name, theme.quiet if self._fact.level == "ok" else theme.text)
+        ink(self.reason, theme.quiet if self._fact.level == "ok" else theme.text)
+        ink(self.word, theme.ink[tone] if self._fact.level == "ok" else theme.wash_ink[tone])
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._colour()
+
+
+def _look(fact: Fact) -> tuple[str, Tone]:
+    if fact.name == "trading" and fact.word in TRADING:
+        return TRADING[fact.word].glyph, TRADING[fact.word].tone
+    word = LEVELS[fact.level]
+    return word.glyph, word.tone
+
+
+def _word(fact: Fact) -> str:
+    if fact.name == "trading" and fact.word in TRADING:
+        return tr(look_up(TRADING, fact.word).text)
+    return "OK" if fact.word == "ok" else visible(fact.word.replace("_", " "))
+
+
+class ElidedLabel(QLabel):
+    """A label that gives up its end rather than its neighbours' room."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._whole = ""
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def setText(self, text: str) -> None:
+        self._whole = text
+        self._elide()
+
+    @property
+    def whole(self) -> str:
+        return self._whole
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        elided = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, self.width())
+        super().setText(elided)
+
+
+class StatusStrip(QWidget):
+    """All facts, side by side, in as many lines as they need."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(self.tr("Status"))
+        self._cells: dict[str, FactCell] = {}
+        self._columns = 0
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(8, 4, 8, 4)
+        self._grid.setHorizontalSpacing(6)
+        self._grid.setVerticalSpacing(4)
+
+    @property
+    def cells(self) -> dict[str, FactCell]:
+        """By the fact's name."""
+        return self._cells
+
+    def show_status(self, status: Status) -> None:
+        names = [fact.name for fact in status.facts]
+        if names != list(self._cells):
+            self._rebuild(names)
+        for fact in status.facts:
+            self._cells[fact.name].show_fact(fact)
+
+    def _rebuild(self, names: Sequence[str]) -> None:
+        kept = {name: self._cells.get(name) or FactCell(self) for name in dict.fromkeys(names)}
+        for name, cell in self._cells.items():
+            if name not in kept:
+                cell.setParent(None)
+                cell.deleteLater()
+        self._cells = kept
+        self._columns = 0
+        self._arrange()
+
+    def _arrange(self) -> None:
+        least = self.fontMetrics().averageCharWidth() * CELL_CHARS
+        fitting = max(1, self.width() // max(1, least))
+        lines = -(-len(self._cells) // fitting) or 1
+        columns = -(-len(self._cells) // lines)
+        if columns == self._columns:
+            return
+        self._columns = columns
+        for place, cell in enumerate(self._cells.values()):
+            self._grid.addWidget(cell, place // columns, place % columns)
+            cell.show()
+        for column in range(self._grid.columnCount()):
+            self._grid.setColumnStretch(column, 1 if column < columns else 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._cells:
+            self._arrange()

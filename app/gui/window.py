@@ -1,0 +1,289 @@
+"""The main window: puts the parts together, shows what the engine says, and asks the engine to act.
+
+Closing it only asks for a stop; it stays and answers until the engine has stopped.
+"""
+
+from __future__ import annotations
+
+import structlog
+from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtGui import QCloseEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QSplitter, QTabWidget, QVBoxLayout, QWidget
+
+from app.gui import activity, orders, reconciliation, refused, signals
+from app.gui.attention import Attention
+from app.gui.detail import DetailPane
+from app.gui.doings import Doings
+from app.gui.feed import Coalescer
+from app.gui.formats import grouped
+from app.gui.hook_bar import HookBar
+from app.gui.memory import Memory
+from app.gui.menus import build_menus
+from app.gui.notice import Notice
+from app.gui.ports import EngineView
+from app.gui.status_strip import StatusStrip
+from app.gui.tab import LedgerTab
+from app.gui.trading_bar import TradingBar
+from app.tasks import Tasks
+
+log = structlog.get_logger(__name__)
+
+TABLES = (signals.TABLE, refused.TABLE, orders.TABLE, reconciliation.TABLE, activity.TABLE)
+"""The tabs, left to right."""
+STATUS_MS = 1_000
+"""What the engine says of itself (loop lag, clock) changes without a commit: it is read this often."""
+START_SIZE = (1280, 800)
+
+
+class Window(QMainWindow):
+    """One window on one running engine. `shut` must be awaited before it is thrown away."""
+
+    def __init__(self, engine: EngineView) -> None:
+        super().__init__()
+        self._engine = engine
+        self._tasks = Tasks()
+        self._stopping = False
+        self._memory = Memory(engine.home)
+        self.coalescer = Coalescer(self)
+        self._clock = QTimer(self, interval=STATUS_MS)
+        self._dirty: set[str] = {table.name for table in TABLES}
+        self._build()
+        self.menus = build_menus(self)
+        self._connect()
+        self._restore()
+        self._end_listening = engine.listen(self.coalescer.mark)
+        self._show_status()
+        self._clock.start()
+
+    # ------------------------------------------------------------------ building
+
+    def _build(self) -> None:
+        self.setWindowTitle("Onefill")
+        self.strip = StatusStrip(self)
+        self.attention = Attention(self)
+        self.notice = Notice(self)
+        self.doings = Doings(self._engine, self._tasks, self.notice, self)
+        self.hook_bar = HookBar(self)
+        self.trading_bar = TradingBar(self.doings.halt, self.doings.exits_only, self.doings.resume, self)
+        self.tabs = QTabWidget(self)
+        self.tabs.setDocumentMode(True)
+        self.tabs.setAccessibleName(self.tr("Views"))
+        self.views = {
+            table.name: LedgerTab(table, self._engine.reader, self._tasks, self) for table in TABLES
+        }
+        for view in self.views.values():
+            self.tabs.addTab(view, self.tr(view.definition.title))
+        self.detail = DetailPane(self._engine.reader, self._tasks, self)
+        self.splitter = QSplitter(Qt.Orientation.Horizontal, self)
+        self.splitter.setChildrenCollapsible(False)
+        self.splitter.addWidget(self.tabs)
+        self.splitter.addWidget(self.detail)
+        self.splitter.setStretchFactor(0, 3)
+        self.splitter.setStretchFactor(1, 2)
+        self._lay_out()
+        self.counts = QLabel(self)
+        self.place = QLabel(self)
+        self.statusBar().addWidget(self.counts)
+        self.statusBar().addPermanentWidget(self.place)
+        self.statusBar().setSizeGripEnabled(True)
+
+    def _lay_out(self) -> None:
+        bar = QWidget(self)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(10, 4, 10, 8)
+        row.setSpacing(18)
+        row.addWidget(self.hook_bar, 1)
+        row.addWidget(self.trading_bar)
+        middle = QWidget(self)
+        column = QVBoxLayout(middle)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for widget in (self.attention, self.strip, bar, self.notice):
+            column.addWidget(widget)
+        column.addWidget(self.splitter, 1)
+        self.setCentralWidget(middle)
+
+    def _connect(self) -> None:
+        for view in self.views.values():
+            view.table.chosen.connect(self.detail.open_line)
+            view.table.opened.connect(self._open_story)
+        self.tabs.currentChanged.connect(lambda _place: self._look_at_current())
+        self.detail.closed.connect(lambda: self.show_story(False))
+        self.hook_bar.copied.connect(self._say_copied)
+        self.notice.asked.connect(self.show_thing)
+        self.attention.asked.connect(lambda: self.show_view("orders"))
+        self.coalescer.due.connect(self._refresh)
+        self._clock.timeout.connect(self._show_status)
+
+    # ------------------------------------------------------------------ what the person asks
+
+    @property
+    def current(self) -> LedgerTab:
+        view = self.tabs.currentWidget()
+        assert isinstance(view, LedgerTab)
+        return view
+
+    def show_view(self, name: str) -> None:
+        self.tabs.setCurrentWidget(self.views[name])
+        self.views[name].table.setFocus()
+
+    def show_story(self, shown: bool) -> None:
+        self.detail.setVisible(shown)
+        self.menus.story.setChecked(shown)
+        if not shown:
+            self.current.table.setFocus()
+
+    def show_thing(self, name: str) -> None:
+        """The story of what has this id, whichever view it is in."""
+        self.detail.open(name)
+        self.show_story(True)
+
+    def _open_story(self) -> None:
+        self.show_story(True)
+        self.detail.text.setFocus()
+
+    def refresh_now(self) -> None:
+        self._dirty |= set(self.views)
+        self._look_at_current()
+        self.detail.refresh(frozenset({"claims"}))
+        self._show_status()
+
+    def copy_cell(self) -> None:
+        self.current.table.copy_cell()
+
+    def copy_row(self) -> None:
+        self.current.table.copy_row()
+
+    def _say_copied(self, source: str, is_public: bool) -> None:
+        text = self.tr(
+            "The address of {source} is on the clipboard, token included: treat it like a password."
+        )
+        if not is_public:
+            text += " " + self.tr("Only this computer reaches it; from outside a tunnel has to lead to it.")
+        self.notice.say(text.format(source=source), "ok")
+
+    # ------------------------------------------------------------------ what the engine says
+
+    def _refresh(self, topics: frozenset[str]) -> None:
+        self._dirty |= {
+            view.definition.name for view in self.views.values() if view.definition.topics & topics
+        }
+        self._look_at_current()
+        if self.detail.isVisible():
+            self.detail.refresh(topics)
+        self._show_status()
+
+    def _look_at_current(self) -> None:
+        view = self.current
+        if view.definition.name in self._dirty and not self._stopping:
+            self._dirty.discard(view.definition.name)
+            view.refresh()
+
+    def _show_status(self) -> None:
+        status = self._engine.status()
+        self.strip.show_status(status)
+        self.trading_bar.show_state(status.trading_state)
+        self.doings.show_state(status.trading_state)
+        self.hook_bar.show_addresses(self._engine.hook_addresses())
+        unresolved = status.counts.get("unresolved", 0)
+        self.attention.show_count(unresolved)
+        names = (
+            (self.tr("Signals"), "signals"),
+            (self.tr("Duplicates"), "duplicates"),
+            (self.tr("Refused"), "refused"),
+            (self.tr("Open orders"), "open"),
+            (self.tr("Waiting"), "waiting"),
+        )
+        self.counts.setText(
+            "    ".join(f"{title} {grouped(status.counts.get(name, 0))}" for title, name in names)
+        )
+        lag = self.tr("Loop lag {now:.0f} ms (max {most:.0f})")
+        self.place.setText(
+            f"{lag.format(now=status.loop_lag_ms, most=status.loop_lag_max_ms)}    Onefill {status.version}"
+        )
+        title = "Onefill"
+        if unresolved:
+            title = self.tr("({number} need you) Onefill").format(number=unresolved)
+        if self._stopping:
+            title = self.tr("Stopping… Onefill")
+        if title != self.windowTitle():
+            self.setWindowTitle(title)
+
+    # ------------------------------------------------------------------ coming, going
+
+    def _restore(self) -> None:
+        self.resize(*START_SIZE)
+        if state := self._memory.state("window/geometry"):
+            self.restoreGeometry(state)
+        if state := self._memory.state("window/splitter"):
+            self.splitter.restoreState(state)
+        else:
+            self.splitter.setSizes([START_SIZE[0] * 62 // 100, START_SIZE[0] * 38 // 100])
+        for name, view in self.views.items():
+            if state := self._memory.state(f"columns/{name}"):
+                view.table.restore_header(state)
+        chosen = self.views.get(self._memory.text("window/tab"))
+        if chosen is not None:
+            self.tabs.setCurrentWidget(chosen)
+        self.show_story(self._memory.text("window/story") != "closed")
+
+    def remember(self) -> None:
+        """Keeps size, widths and tab for the next time."""
+        self._memory.keep("window/geometry", self.saveGeometry())
+        self._memory.keep("window/splitter", self.splitter.saveState())
+        self._memory.keep("window/tab", self.current.definition.name)
+        self._memory.keep("window/story", "open" if self.menus.story.isChecked() else "closed")
+        for name, view in self.views.items():
+            self._memory.keep(f"columns/{name}", view.table.header_state())
+        self._memory.save()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._look_at_current()
+        self.current.table.setFocus()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.WindowStateChange:
+            self.pause(self.isMinimized())
+
+    def pause(self, paused: bool) -> None:
+        """While nobody can see the window it does not read; what changed meanwhile is read afterwards."""
+        self.coalescer.pause(paused or self._stopping)
+        if paused or self._stopping:
+            self._clock.stop()
+        elif not self._clock.isActive():
+            self._show_status()
+            self._clock.start()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Closing is a wish to quit: the engine stops first, and the window goes when it has."""
+        event.ignore()
+        self.quit("window closed")
+
+    def quit(self, why: str) -> None:
+        self._engine.request_stop(why)
+        self.say_stopping()
+
+    def say_stopping(self) -> None:
+        """No more reading and asking; the window stays and answers. May be called again."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._end_listening()
+        self.coalescer.stop()
+        self._clock.stop()
+        self.doings.stop()
+        self.detail.stop()
+        for view in self.views.values():
+            view.stop()
+        self.notice.say(self.tr("Stopping… what has begun is finished first."), "warning")
+        self._show_status()
+
+    async def shut(self) -> None:
+        """Ends what the window runs and takes it off the screen."""
+        self.say_stopping()
+        self.remember()
+        await self._tasks.stop()
+        self.hide()
+        self.deleteLater()
