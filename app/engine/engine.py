@@ -162,7 +162,7 @@ class Engine:
         )
         self._port = await self._door.start()
         for statement in opened.statements:
-            log.warning("secrets", statement=statement)
+            log.warning(statement.removeprefix("WARNING: "))
         await self._trading.start(opened.recovered.wall_mark)
 
     async def _stop(self) -> None:

@@ -1,0 +1,72 @@
+"""The commands: thin. Parse, call, print. The window and the engine are imported only by what needs them.
+
+No rule of trading is here. Each command's own module is imported when it is called, so that a small one
+starts fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from app.cli.front import Front, front_options
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("run", "Run without a window."),
+    "url": ("hook", "Show the hook addresses, tokens included."),
+    "send": ("hook", "Post a sample alert to the built-in test source."),
+    "status": ("read", "Show whether it runs, and how well."),
+    "signals": ("read", "List what was claimed."),
+    "deliveries": ("read", "List every request, with verdict and reason."),
+    "orders": ("read", "List the orders."),
+    "fills": ("read", "List the fills."),
+    "positions": ("read", "List what our own books hold."),
+    "events": ("read", "List the audit trail."),
+    "show": ("read", "Show one signal's, order's or delivery's whole story."),
+    "halt": ("change", "Stop trading: nothing goes out, nothing is kept for later."),
+    "resume": ("change", "Trade again."),
+    "reconcile": ("change", "Compare ledger and broker now."),
+    "selftest": ("selftest", "Two equal signals to itself in a throw-away home."),
+    "doctor": ("doctor", "Check everything, one line each."),
+    "version": ("read", "Show the version and what it is built of."),
+}
+"""By name: the module of `app.cli` that has it, and what it does."""
+
+
+class Commands(click.Group):
+    """The commands of the table above, each imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(f"app.cli.{module}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
+
+
+@click.command(
+    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@front_options
+@click.pass_context
+def onefill(ctx: click.Context, front: Front) -> None:
+    """One signal, one order. Without a command: open the window."""
+    ctx.obj = front
+    if ctx.invoked_subcommand is None:
+        from app.cli.run import run_window
+
+        ctx.exit(run_window(front.home))
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """The entry point of `onefill` and `python -m app`; ends the process with its exit code."""
+    return onefill.main(args=arguments, prog_name="onefill")

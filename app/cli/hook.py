@@ -1,0 +1,133 @@
+"""The hook from the outside: its addresses, and a sample alert through it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from app.cli.front import Failed, Front, front_options, to_json
+
+if TYPE_CHECKING:
+    from app.settings import Settings, Source
+
+TIMEOUT = 5.0
+
+
+@click.command()
+@click.argument("source", required=False)
+@front_options
+def url(front: Front, source: str | None) -> None:
+    """Show the hook addresses: SOURCE LOCAL-URL PUBLIC-URL-or-dash, one a line. They hold the tokens."""
+    settings = _settings(front.home)
+    sources = settings.all_sources
+    if source is not None:
+        chosen = settings.source(source)
+        if chosen is None:
+            raise Failed(f"there is no source {source!r}: {', '.join(each.name for each in sources)}")
+        sources = (chosen,)
+    port = _running_port(front.home) or settings.listener.port
+    if port == 0:
+        raise Failed("port = 0 takes any free port, so there is no address before Onefill runs")
+    for each in sources:
+        address = _address(front.home, settings, each, port)
+        if front.json:
+            click.echo(to_json({"source": each.name, "local": address, "public": None}))
+        else:
+            click.echo(f"{each.name} {address} -")
+
+
+@click.command()
+@click.argument("file", type=click.File("rb"), metavar="FILE")
+@click.option("--repeat", type=click.IntRange(1, 1000), default=1, help="Post it so many times.")
+@front_options
+def send(front: Front, file: IO[bytes], repeat: int) -> None:
+    """Post a sample alert (a file, or - for stdin) to the built-in source `test`: it reaches only paper."""
+    from app.settings import TEST_SOURCE
+
+    settings = _settings(front.home)
+    test = settings.source(TEST_SOURCE)
+    if test is None:
+        raise Failed("there is no account without money that a test could reach: add a paper account")
+    port = _running_port(front.home)
+    if port is None:
+        raise Failed(f"no app is running on {front.home}: start Onefill first")
+    address = _address(front.home, settings, test, port)
+    body = file.read()
+    statuses = []
+    for _ in range(repeat):
+        status, answer = _post(settings.listener.host, port, address, body)
+        statuses.append(status)
+        if front.json:
+            click.echo(to_json({"http_status": status, "answer": answer}))
+        else:
+            click.echo(f"{status} {answer if isinstance(answer, str) else to_json(answer)}")
+    if any(status != 200 for status in statuses):
+        raise click.exceptions.Exit(1)
+
+
+def _settings(home: Path) -> Settings:
+    from app.settings import ConfigError, config_path, read_settings, read_text
+
+    path = config_path(home)
+    try:
+        text = read_text(path)
+        if text is None:
+            raise Failed(f"there is no {path.name} in {home} yet: start Onefill first")
+        return read_settings(text, path)
+    except ConfigError as error:
+        raise Failed(str(error)) from error
+
+
+def _running_port(home: Path) -> int | None:
+    """The port of the app that runs on this home; None if none does."""
+    from app.control import NotRunning, Refused, ask
+
+    try:
+        found = ask(home, "status", request_id=uuid.uuid4().hex, timeout=10)
+    except NotRunning:
+        return None
+    except Refused as error:
+        raise Failed(str(error)) from error
+    port = found["port"]
+    return port if isinstance(port, int) else None
+
+
+def _address(home: Path, settings: Settings, source: Source, port: int) -> str:
+    from app.secrets import Secrets, SecretsError
+
+    host = settings.listener.host
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{port}/hook/{source.name}"
+    if source.auth == "body":
+        return address
+    try:
+        found = Secrets(home, os.environ).find(f"source.{source.name}.token")
+    except SecretsError as error:
+        raise Failed(str(error)) from error
+    if found.value is None:
+        raise Failed(found.problem or f"{source.name} has no token yet: it is made on the first start")
+    return f"{address}/{found.value}"
+
+
+def _post(host: str, port: int, address: str, body: bytes) -> tuple[int, Any]:
+    """The door's status and answer. Straight to loopback: no proxy, no redirect."""
+    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
+    try:
+        path = address[address.index("/hook/") :]
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        content = response.read().decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException) as error:
+        raise Failed(f"nothing answered on port {port} ({error})") from error
+    finally:
+        connection.close()
+    try:
+        return response.status, json.loads(content)
+    except ValueError:
+        return response.status, content

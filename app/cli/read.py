@@ -1,0 +1,177 @@
+"""The commands that only read: they open the ledger themselves, read-only, whether an app runs or not."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli.front import Failed, Front, cell, front_options, read_since, table
+from app.cli.story import story_text
+
+TABLES: dict[str, tuple[str, ...]] = {
+    "signals": ("id", "first_seen", "source", "symbol", "action", "quantity", "deliveries", "outcome", "key"),
+    "deliveries": ("id", "received_at", "source", "verdict", "http_status", "reason", "signal", "ack_ms"),
+    "orders": (
+        "id",
+        "signal",
+        "updated_at",
+        "account",
+        "symbol",
+        "side",
+        "quantity",
+        "state",
+        "ord_status",
+        "filled_quantity",
+        "average_price",
+        "reason",
+    ),
+    "fills": ("at", "account", "order_id", "symbol", "side", "quantity", "price", "fee", "exec_id"),
+    "positions": ("account", "symbol", "source", "strategy", "quantity"),
+    "events": ("id", "at", "actor", "what", "subject", "detail"),
+}
+"""The columns that fit a terminal; --json has all."""
+
+
+@contextlib.contextmanager
+def ledger_of(home: Path) -> Iterator[Any]:
+    """A read-only connection in one read transaction. Failed where there is no ledger, or none of ours."""
+    import apsw
+
+    from app.ledger.reader import open_read_only
+    from app.ledger.store import APPLICATION_ID, FILE_NAME
+
+    path = home / FILE_NAME
+    if not path.exists():
+        raise Failed(f"there is no ledger in {home} yet: start Onefill first, or name another --home")
+    try:
+        connection = open_read_only(path)
+        try:
+            if connection.execute("PRAGMA application_id").fetchall() != [(APPLICATION_ID,)]:
+                raise Failed(f"{path} is not an Onefill ledger")
+            with connection:
+                yield connection
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise Failed(f"the ledger {path} cannot be read ({error})") from error
+
+
+def _listing(name: str, *, timed: bool = True) -> click.Command:
+    from app.cli import COMMANDS
+
+    def show_rows(front: Front, limit: int, since: int | None = None) -> None:
+        from app.ledger import queries
+
+        with ledger_of(front.home) as connection:
+            rows = queries.select(connection, name, limit=limit, since=since)
+        for row in rows:
+            del row["number"]
+        front.emit_rows(rows, TABLES[name], f"no {name}")
+
+    options: list[Callable[..., Any]] = [
+        click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Newest so many.")
+    ]
+    if timed:
+        options.append(
+            click.option("--since", metavar="T", callback=read_since, help="90d, 15m or RFC 3339.")
+        )
+    function = front_options(show_rows)
+    for option in options:
+        function = option(function)
+    return click.command(name, help=COMMANDS[name][1])(function)
+
+
+signals = _listing("signals")
+deliveries = _listing("deliveries")
+orders = _listing("orders")
+fills = _listing("fills")
+positions = _listing("positions", timed=False)
+events = _listing("events")
+
+
+@click.command()
+@click.argument("name", metavar="ID")
+@front_options
+def show(front: Front, name: str) -> None:
+    """Show one signal's (S12), order's (O12) or delivery's (D12) whole story."""
+    from app.ledger import queries
+
+    with ledger_of(front.home) as connection:
+        try:
+            story = queries.story(connection, name.strip().upper())
+        except LookupError as error:
+            raise Failed(str(error)) from error
+    front.emit(story, story_text(story))
+
+
+@click.command()
+@front_options
+def status(front: Front) -> None:
+    """Show whether it runs, and how well; without a running app, what the ledger knows."""
+    from app.control import NotRunning, Refused, ask
+
+    home = front.home
+    try:
+        found = ask(home, "status", request_id=uuid.uuid4().hex, timeout=10)
+    except NotRunning:
+        found = _at_rest(home)
+    except Refused as error:
+        raise Failed(str(error)) from error
+    front.emit(found, _status_text(found))
+
+
+def _at_rest(home: Path) -> dict[str, Any]:
+    from app.ledger.counts import Counts
+    from app.ledger.reader import read
+
+    with ledger_of(home) as connection:
+        counts = Counts()
+        counts.read(connection)
+        kept = read(connection, "SELECT value FROM meta WHERE name = 'trading_state'")
+    return {
+        "state": "not running",
+        "home": str(home),
+        "trading_state": kept[0]["value"] if kept else "active",
+        "counts": counts.values(),
+    }
+
+
+def _status_text(found: dict[str, Any]) -> str:
+    lines = [f"Onefill  {found['state']}  home {found['home']}"]
+    if "facts" in found:
+        now, minute, ever = (
+            found[name] for name in ("loop_lag_ms", "loop_lag_max_ms", "loop_lag_max_since_start_ms")
+        )
+        lines = [
+            f"Onefill {found['version']}  {found['state']}  port {found['port']}  home {found['home']}",
+            table(found["facts"], ("name", "word", "level", "reason")).partition("\n")[2],
+            f"loop lag {now:.0f} ms, at most {minute:.0f} ms in a minute, {ever:.0f} ms since the start",
+        ]
+    else:
+        lines.append(f"trading {found['trading_state'].replace('_', ' ')}")
+    lines.append(", ".join(f"{name} {cell(number)}" for name, number in found["counts"].items()))
+    return "\n".join(lines)
+
+
+@click.command()
+@front_options
+def version(front: Front) -> None:
+    """Show the version and what it is built of."""
+    import platform
+    from importlib import metadata
+
+    import apsw
+
+    from app import __version__
+
+    built = {"version": __version__, "python": platform.python_version(), "sqlite": apsw.sqlite_lib_version()}
+    for name in ("apsw", "aiohttp", "PySide6-Essentials", "qasync", "msgspec"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            built[name] = metadata.version(name)
+    rest = ", ".join(f"{name} {number}" for name, number in built.items() if name != "version")
+    front.emit(built, f"onefill {__version__} ({rest})")
