@@ -42,6 +42,8 @@ class Answer(msgspec.Struct, frozen=True):
 NOT_FOUND = Answer(404, {"status": "not_found", "reason": "not_found"})
 """One answer for an unknown path, an unknown source, a wrong token and a browser."""
 
+NO_PATH = msgspec.structs.replace(NOT_FOUND, close=True)
+
 METHOD_NOT_ALLOWED = Answer(405, {"status": "method_not_allowed", "reason": "post_only"}, {"Allow": "POST"})
 
 MALFORMED = Answer(400, {"status": "invalid", "reason": "malformed_request", "fields": []}, close=True)

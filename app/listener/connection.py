@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.http_exceptions import InvalidURLError
 
 from app.clock import Clock
 from app.listener import answers
@@ -60,6 +61,7 @@ class Connection(web.RequestHandler):
         self._clock = clock
         self._last_data = Visit(0, 0)
         self._visit: Visit | None = None
+        self._content: StreamReader | None = None
         self.idle_since = clock.boot()
 
     @property
@@ -67,8 +69,9 @@ class Connection(web.RequestHandler):
         """Whether nobody who showed a right to be here waits on it."""
         return self._visit is None or not self._visit.authenticated
 
-    def begin(self) -> Visit:
+    def begin(self, request: web.BaseRequest) -> Visit:
         """The visit of the request that starts now. Its headers came with the last data or before."""
+        self._content = request.content
         self._visit = self._last_data
         self._last_data = Visit(self._last_data.at, self._last_data.boot)
         return self._visit
@@ -85,6 +88,12 @@ class Connection(web.RequestHandler):
             fault("a connection's data could not be read", error)
             self.force_close()
 
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        if self._visit is None and self._content is not None:
+            # What is left of an answered request is being read away: it ends here, not at its timeout.
+            self._content.feed_eof()
+
     def handle_error(
         self,
         request: web.BaseRequest,
@@ -97,7 +106,8 @@ class Connection(web.RequestHandler):
             raise ConnectionError("an answer has begun already")
         if status == 400:
             self._server_of_ours.note_malformed(exc)
-            return to_response(answers.MALFORMED)
+            # A target that is no path names nothing that is here.
+            return to_response(answers.NO_PATH if isinstance(exc, InvalidURLError) else answers.MALFORMED)
         fault("a request was not handled", exc)
         return to_response(answers.of_refusal(answers.not_accepted("internal")))
 

@@ -44,7 +44,7 @@ _CONNECTION_OPTIONS = {
     "max_field_size": 4096,
     "max_headers": 64,
     # How long the rest of a body that nobody wants is read, so that the answer is not lost in a reset.
-    "lingering_time": 1.0,
+    "lingering_time": 0.5,
     "access_log": None,
 }
 _SHUTDOWN_TIMEOUT = 3.0
@@ -192,7 +192,7 @@ class Door:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         assert isinstance(connection, Connection)
-        visit = connection.begin()
+        visit = connection.begin(request)
         try:
             self._probe.hear(request.headers.get(HEADER))
             try:

@@ -316,6 +316,6 @@ async def test_milliseconds_run_from_the_headers_to_the_answer(place: Place) -> 
         place.clock.advance(SECOND // 4)
         return await claim(*arguments)
 
-    place.ledger.store.claim = slow  # type: ignore[method-assign]
+    place.ledger.store.claim = slow  # type: ignore[assignment,method-assign]
     await post(place.door, alert())
     assert (await place.ledger.rows("SELECT ack_us FROM deliveries")) == [(250_000,)]
