@@ -28,8 +28,8 @@ TRADERSPOST = """
 THREE_COMMAS = "max_lag trigger_price strategy_info order bot_uuid bot_id message_type delay_seconds position"
 PINECONNECTOR = """
     risk sl tp sl_pips tp_pct vol_lots vol_dollar betrigger beoffset trailtrig traildist trailstep
-    atrtimeframe atrperiod atrmultiplier atrshift atrtrigger spread accfilter closelong closeshort cancellong cancelshort
-    newsltplong newsltpshort eaoff eaon
+    atrtimeframe atrperiod atrmultiplier atrshift atrtrigger spread accfilter closelong closeshort
+    cancellong cancelshort newsltplong newsltpshort eaoff eaon
 """
 CROSSTRADE = """
     command account flatten_first require_market_position max_positions take_profit stop_loss rate_limit

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.alert import AlertRules
@@ -85,6 +85,7 @@ def test_brackets_differ_by_value() -> None:
 _numbers = st.decimals(min_value="0.000001", max_value=10**12, places=6)
 
 
+@settings(deadline=None)
 @given(_numbers, st.integers(0, 5))
 def test_numbers_are_equal_by_value(number: Decimal, zeros: int) -> None:
     text = format(number, "f") + "0" * zeros
@@ -95,6 +96,7 @@ def test_numbers_are_equal_by_value(number: Decimal, zeros: int) -> None:
     assert len({intent_fingerprint(s) for s in signals}) == 1
 
 
+@settings(deadline=None)
 @given(_numbers, _numbers)
 def test_numbers_that_differ_differ(one: Decimal, other: Decimal) -> None:
     a, b = signal(quantity=one), signal(quantity=other)

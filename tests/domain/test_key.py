@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.key import (
@@ -319,6 +319,7 @@ def test_h14_a_source_may_refuse_what_has_no_identity() -> None:
 # ----------------------------------------------------------------------------------------------- properties
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.text(max_size=300), st.booleans())
 def test_any_text_is_a_key_or_refused(in_body: str, in_header: str, labels: bool) -> None:
     try:
@@ -332,6 +333,7 @@ def test_any_text_is_a_key_or_refused(in_body: str, in_header: str, labels: bool
     assert chosen.key.encode()
 
 
+@settings(deadline=None)
 @given(
     st.permutations([*TIMED.items(), ("symbol", "AAPL"), ("action", "buy"), ("quantity", Decimal(10))]),
     st.sampled_from(["10", "10.0", "1e1", " 10 ", Decimal("10.000")]),

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.canonical import canonical_json, digest
@@ -42,12 +42,14 @@ def test_one_plain_spelling(number: str, text: str) -> None:
     assert plain(Decimal(number)) == text
 
 
+@settings(deadline=None)
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**15), max_value=10**15, places=8))
 def test_plain_keeps_the_value_and_is_read_back(number: Decimal) -> None:
     assert Decimal(plain(number)) == number
     assert read_number(plain(number)) == number
 
 
+@settings(deadline=None)
 @given(st.text(max_size=45))
 def test_any_text_is_a_finite_number_or_refused(text: str) -> None:
     try:
@@ -120,6 +122,7 @@ def test_what_is_no_time(value: str | Decimal, reason: str) -> None:
     assert refused.value.reason == reason
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_any_text_is_a_time_or_refused(text: str) -> None:
     try:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.signal import InvalidSignal
@@ -200,6 +200,7 @@ def test_a_whole_surrogate_pair_is_a_character() -> None:
     assert read_body(b'{"c": "\\ud83d\\ude80"}') == {"c": "🚀"}
 
 
+@settings(deadline=None)
 @given(
     st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "surrogatepass"))
 )
@@ -216,6 +217,7 @@ _JSONISH = st.lists(
 ).map("".join)
 
 
+@settings(deadline=None)
 @given(_JSONISH)
 def test_broken_json_is_read_or_refused_and_nothing_else(body: str) -> None:
     with contextlib.suppress(InvalidSignal):
@@ -234,6 +236,7 @@ _values: Any = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text("abcxyz_", min_size=1, max_size=8), _values, max_size=8))
 def test_sound_json_comes_back_as_it_was(fields: dict[str, object]) -> None:
     assert read_body(json.dumps(fields).encode()) == fields

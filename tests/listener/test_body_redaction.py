@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.vocabulary import is_secret_name
@@ -152,6 +152,7 @@ def _name(name: str, escaped: bool) -> str:
     )
 
 
+@settings(deadline=None)
 @given(_bodies, st.booleans())
 def test_no_secret_comes_through_sound_json(body: Any, escape_names: bool) -> None:
     text = _written(body, escape_names)
@@ -167,6 +168,7 @@ def _blanked(value: Any) -> Any:
     return [_blanked(item) for item in value] if isinstance(value, list) else value
 
 
+@settings(deadline=None)
 @given(_bodies, st.data())
 def test_no_secret_comes_through_a_body_cut_off_anywhere(body: Any, data: st.DataObject) -> None:
     text = _written(body, escape_names=False)
@@ -174,11 +176,13 @@ def test_no_secret_comes_through_a_body_cut_off_anywhere(body: Any, data: st.Dat
     assert MARK not in redact(text[:cut].encode())
 
 
+@settings(deadline=None)
 @given(_bodies, st.sampled_from([",}", "{{x}}", " nan", '"', "}", '{"a":1}']))
 def test_no_secret_comes_through_a_body_that_ends_badly(body: Any, ending: str) -> None:
     assert MARK not in redact((_written(body, escape_names=False) + ending).encode())
 
 
+@settings(deadline=None)
 @given(
     st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
 )
@@ -186,6 +190,7 @@ def test_redaction_never_raises(raw: bytes) -> None:
     redact(raw).encode()
 
 
+@settings(deadline=None)
 @given(_bodies)
 def test_what_was_redacted_stays_as_it_is(body: Any) -> None:
     once = redact(_written(body, escape_names=False).encode())
