@@ -178,7 +178,7 @@ class _Server:
             user = peer_user(writer.get_extra_info("socket")._sock)
             if user != os.getuid():
                 return
-            while line := await asyncio.wait_for(reader.readline(), REQUEST_TIMEOUT):
+            while line := await _line(reader):
                 writer.write(msgspec.json.encode(await self._answer(line)) + b"\n")
                 await writer.drain()
         except (TimeoutError, ConnectionError, ValueError):
@@ -205,6 +205,11 @@ class _Server:
         except CommandRefused as refused:
             return Reply(request.id, error=str(refused))
         return Reply(request.id, result)
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(REQUEST_TIMEOUT):
+        return await reader.readline()
 
 
 def _remove_stale(path: Path) -> None:

@@ -148,7 +148,9 @@ class Session:
         last_pass, looks = self._clock.boot(), 0
         while True:
             try:
-                await asyncio.wait_for(self._activity.wait(), LOOKS[min(looks, len(LOOKS) - 1)])
+                # Not wait_for: on Python 3.11 it swallows a cancel that meets its result.
+                async with asyncio.timeout(LOOKS[min(looks, len(LOOKS) - 1)]):
+                    await self._activity.wait()
                 self._activity.clear()
                 looks = 0
             except TimeoutError:

@@ -121,7 +121,9 @@ class Trading:
         while True:
             await self._sweep()
             try:
-                await asyncio.wait_for(self._sweep_now.wait(), SWEEP)
+                # Not wait_for: on Python 3.11 it swallows a cancel that meets its result.
+                async with asyncio.timeout(SWEEP):
+                    await self._sweep_now.wait()
             except TimeoutError:
                 await self._look_for_unattended()
             self._sweep_now.clear()

@@ -1,0 +1,1 @@
+"""The real program as a subprocess: killed, stopped, started again."""
