@@ -66,6 +66,7 @@ class Committer:
         self._closing_tries = 0
         self._fenced = False
         self._store_failed = False
+        self._locked_out: list[Entry] = []
         self._in_doubt: list[Entry] = []
         self._unannounced: set[str] = set()
         self._owed: list[tuple[OnVoid, Any]] = []
@@ -76,22 +77,30 @@ class Committer:
         connection.set_busy_timeout(LOCK_WAIT_MS)
         connection.set_authorizer(self._authorize)
 
-    def run(self, batch: list[Entry]) -> None:
-        """Runs, commits and answers every entry. Never raises."""
+    def run(self, batch: list[Entry]) -> list[Entry]:
+        """Runs, commits and answers the entries; returns those that wait on for another program's lock.
+
+        Never raises.
+        """
         # Those without a ticket go first: no lane's operation may see, in the transaction they share, the
         # claim of a delivery that can still be told 503 (HOLES H17).
         batch = sorted(batch, key=lambda entry: entry.ticket is not None)
         self._store_failed = False
+        self._locked_out = []
         try:
             self._run_together(batch)
         except BaseException as error:
             log.critical("ledger batch failed", error=repr(error), exc_info=error)
             self._roll_back()
             self._void([entry for entry in self._in_doubt if not entry.settled], error)
-            self._refuse([entry for entry in batch if not entry.settled], _unavailable(error))
+            waiting = set(self._locked_out)
+            self._refuse(
+                [entry for entry in batch if not entry.settled and entry not in waiting], _unavailable(error)
+            )
         finally:
             self._in_doubt = []
             self._roll_back()
+        return self._locked_out
 
     def settle_debts(self) -> None:
         """Tries once more, at the stop, to mark what was refused although it may be on disk."""
@@ -121,6 +130,9 @@ class Committer:
     def _run_apart(self, entries: list[Entry]) -> None:
         """Runs each again in a transaction of its own, after an error that voided the one they shared."""
         for entry in entries:
+            if self._locked_out:
+                self._locked_out.append(entry)
+                continue
             if not self._begin([entry]):
                 continue
             if entry.is_late:
@@ -179,24 +191,22 @@ class Committer:
     # ------------------------------------------------------------------ begin and commit
 
     def _begin(self, batch: list[Entry]) -> list[Entry]:
-        """Opens the transaction, first the barrier's where one is owed. Returns what is left of the batch."""
-        while batch:
-            if self._given_up is not None:
-                self._refuse(batch, self._given_up)
-                return []
-            try:
-                self._pass_barrier()
-                self._execute("BEGIN IMMEDIATE")
-                return batch
-            except apsw.BusyError:
-                batch = self._wait_on(batch)
-            except Exception as error:  # noqa: BLE001 - whatever it is, nothing has begun
-                self._roll_back()
-                self._refuse(batch, _unavailable(error))
-                return []
+        """Opens the transaction, first the barrier's where one is owed. Returns the batch, or nothing."""
+        if self._given_up is not None:
+            self._refuse(batch, self._given_up)
+            return []
+        try:
+            self._pass_barrier()
+            self._execute("BEGIN IMMEDIATE")
+            return batch
+        except apsw.BusyError:
+            self._locked_out = self._still_waiting(batch)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing has begun
+            self._roll_back()
+            self._refuse(batch, _unavailable(error))
         return []
 
-    def _wait_on(self, batch: list[Entry]) -> list[Entry]:
+    def _still_waiting(self, batch: list[Entry]) -> list[Entry]:
         """After one more wait for the lock: lets go of those that are late or have waited too long."""
         self.trouble = ("locked", "another program holds the ledger's lock")
         self._closing_tries += self.closing

@@ -157,7 +157,10 @@ class Writer:
     @property
     def is_overdue(self) -> bool:
         """Whether the oldest waiting operation has waited so long that the door should not queue another."""
-        since = self._held_since
+        with self._lock:
+            since = self._held_since
+            if since is None and self._due and self._waiting:
+                since = self._waiting[0].since
         return since is not None and self._clock.boot() - since > OVERDUE
 
     async def close(self) -> None:
@@ -195,18 +198,28 @@ class Writer:
             self._held_since = min((entry.since for entry in batch), default=None)
             return batch
 
+    def _put_back(self, entries: list[Entry]) -> None:
+        """What waits for the lock waits at the front, and what has come meanwhile is let in beside it."""
+        with self._lock:
+            self._waiting.extendleft(reversed(entries))
+            self._due = self._due or bool(entries)
+            if not entries:
+                self._held_since = None
+
     def _drain(self) -> None:
         try:
             while batch := self._take():
-                self._committer.run(batch)
-                self._held_since = None
+                self._put_back(self._committer.run(batch))
                 self._committer.wal.copy(wal.PAGES_BUSY)
             self._committer.wal.copy(wal.PAGES_IDLE)
         except BaseException as error:
             # The executor would keep it to itself, and nothing would ever be drained again (HOLES H20).
             log.critical("ledger writer failed", error=repr(error), exc_info=error)
             with self._lock:
-                self._draining, self._held_since = False, None
+                self._held_since = None
+                self._draining = bool(self._waiting) and not self._closed
+                if self._draining:
+                    self._executor.submit(self._drain)
 
     def _shut(self) -> None:
         self._due = True
