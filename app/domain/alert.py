@@ -84,6 +84,23 @@ def body_secret(fields: Mapping[str, object]) -> str | None:
     return secrets.pop() if len(secrets) == 1 else None
 
 
+def seems_an_exit(fields: Mapping[str, object]) -> bool:
+    """Does a payload that was refused, or was never read as a whole, look like an exit? Never raises.
+
+    For the door: a lost exit has to be told to a person, whatever was wrong with it.
+    """
+    for sent, folded in each_field(fields):
+        field = NAMES.get(folded)
+        word = fold(sent.value) if isinstance(sent.value, str) else ""
+        if field == "action" and ACTIONS.get(word) in (Action.EXIT, Action.CANCEL):
+            return True
+        if field in ("market_position", "sentiment") and DIRECTIONS.get(word) is Direction.FLAT:
+            return True
+        if field == "reduce_only" and not values.is_off(sent.value):
+            return True
+    return False
+
+
 def read_alert(fields: Mapping[str, object], rules: AlertRules) -> Alert:
     """What `fields`, as `listener.body.read_body` gives them, ask for.
 

@@ -102,7 +102,11 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return Decimal(0)
         if self.market_position is None or self.market_position_size is None:
             return None
-        return self.market_position_size if self.market_position is Direction.LONG else -self.market_position_size
+        return (
+            self.market_position_size
+            if self.market_position is Direction.LONG
+            else -self.market_position_size
+        )
 
     @property
     def previous(self) -> Decimal | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.alert import body_secret
+from app.domain.alert import body_secret, seems_an_exit
 from app.domain.signal import OrderType
 from app.domain.times import MINUTE, read_time
 from tests.domain.alert_kit import LIVE, PAPER, read, refusal, signal, told
@@ -240,3 +240,21 @@ def test_a_live_entry_on_long_bars_needs_its_fire_time(interval: str) -> None:
 def test_the_secret_of_a_body(fields: dict[str, object], secret: str | None) -> None:
     assert body_secret(fields) == secret
     assert read(fields).secret == secret
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_exit"),
+    [
+        ({"action": " Close ", "leverage": "5"}, True),
+        ({"side": "cancel"}, True),
+        ({"action": "sell", "strategy": {"market_position": "flat"}, "quantity": "0,25"}, True),
+        ({"sentiment": "FLAT"}, True),
+        ({"reduceOnly": "maybe"}, True),
+        ({"action": "sell", "reduceOnly": False}, False),
+        ({"action": "buy", "market_position": "long"}, False),
+        ({"action": {"a": "exit"}, "comment": "exit"}, False),
+        ({}, False),
+    ],
+)
+def test_an_exit_is_recognised_in_what_was_refused(fields: dict[str, object], is_exit: bool) -> None:
+    assert seems_an_exit(fields) is is_exit
