@@ -59,12 +59,12 @@ async def read_body(request: web.BaseRequest, clock: Clock, until: int) -> bytes
 async def _next_part(request: web.BaseRequest, clock: Clock, until: int) -> bytes:
     """What has arrived; empty at the end of the body."""
     while True:
-        left = until - clock.boot()
         # What is there is read, however late this loop comes to it: our stall is no fault of the sender.
-        if left <= 0 and not request.content.is_eof():
+        left = None if request.content.is_eof() else until - clock.boot()
+        if left is not None and left <= 0:
             raise Refused(answers.not_accepted("body_timeout"))
         try:
-            async with asyncio.timeout(left / SECOND if left > 0 else None):
+            async with asyncio.timeout(None if left is None else left / SECOND):
                 return await request.content.readany()
         except TimeoutError:
             continue

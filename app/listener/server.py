@@ -175,7 +175,7 @@ class Door:
             word = "closed"
         elif self._pipeline.stopping:
             word, reason = "stopping", "deliveries are answered 503"
-        elif self._failures:
+        elif self._failures >= FAILURES_TO_REBUILD:
             word, reason = "deaf", self._deaf_reason
         return DoorFacts(
             word,
@@ -265,7 +265,7 @@ class Door:
             self._last_probe = self._clock.now()
             return
         self._failures += 1
-        self._deaf_reason = f"{self._failures} knocks in a row were not heard"
+        self._deaf_reason = f"it did not hear its own knock, {self._failures} times in a row"
         log.warning("the door did not hear its own knock", port=self._port, in_a_row=self._failures)
         if self._failures >= FAILURES_TO_REBUILD:
             await self._rebuild(self._port)

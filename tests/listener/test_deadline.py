@@ -206,6 +206,23 @@ async def test_the_status_is_told_only_after_the_answer_was_written() -> None:
         assert [answer[:2] for answer in store.answers] == [(1, 200)]
 
 
+async def test_the_places_to_crash_at_lie_around_the_200_of_a_delivery(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passed: list[tuple[str, int]] = []
+    store = FakeStore()
+    monkeypatch.setattr(
+        "app.listener.server.failpoint", lambda name: passed.append((name, len(store.answers)))
+    )
+    async with opened(store) as door:
+        await post(door, alert())
+        assert passed == [("before_200", 0), ("after_200", 0)]
+        await post(door, b"{")
+        await post(door, alert(), "/hook/tv/wrong")
+        await ask(door, request("/healthz", method="GET"))
+    assert len(passed) == 2
+
+
 async def test_the_deadline_counts_from_the_headers_of_a_pipelined_request_too() -> None:
     """The second one waited behind the first: its sender's 3 seconds did not wait."""
     clock = ManualClock()
@@ -224,7 +241,7 @@ async def test_the_deadline_counts_from_the_headers_of_a_pipelined_request_too()
 
 
 async def test_h17_the_ledger_held_by_another_program(tmp_path: Path) -> None:
-    """Held past the deadline: 503, then a resend is accepted as if it were the first, and one order stands."""
+    """Held past the deadline: 503; the resend is accepted as if it were the first, and one order stands."""
     clock = SystemClock()
     short = SECOND // 2
     async with ledger(tmp_path, clock) as book, opened(book.store, clock, deadline=short) as door:

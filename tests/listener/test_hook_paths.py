@@ -82,6 +82,13 @@ async def test_everything_else_is_404_and_never_a_redirect(path: str) -> None:
     assert store.unauthenticated[0] in ("path", "source_or_token", "malformed")
 
 
+async def test_other_forms_of_a_target_are_404() -> None:
+    async with opened(FakeStore()) as door:
+        for line in (b"OPTIONS * HTTP/1.1", b"CONNECT tv:443 HTTP/1.1", b"POST tv HTTP/1.1"):
+            response = await ask(door, line + b"\r\nHost: a\r\n\r\n")
+            assert (response.status, response.json) == (404, NOT_FOUND)
+
+
 async def test_an_unknown_source_and_a_wrong_token_answer_alike() -> None:
     async with opened(FakeStore()) as door:
         wrong = await post(door, alert(), "/hook/tv/wrong")
