@@ -230,7 +230,7 @@ class Pipeline:
             return _reply(answer)
         delivery = _delivery(case)
         if self._store.refuses_at_once is not None:
-            self._store.unanswered(delivery, refusal)
+            self._store.unanswered(delivery, refusal, case.key)
             return _reply(answer, case)
         ticket = Ticket()
         work = self._recorded(case, delivery, refusal, ticket)
@@ -249,16 +249,16 @@ class Pipeline:
             return await self._store.refuse(delivery, refusal, case.key, ticket)
         except TicketLate as late:
             if not late.ran:
-                self._store.unanswered(delivery, refusal)
+                self._store.unanswered(delivery, refusal, case.key)
         except LedgerUnavailable:
-            self._store.unanswered(delivery, refusal)
+            self._store.unanswered(delivery, refusal, case.key)
         except Exception as error:  # noqa: BLE001 - the answer does not depend on the record
             fault("a refusal was not recorded", error, source=case.source.name)
         return None
 
     def _unanswered(self, case: _Case, delivery: Delivery, word: str) -> Reply:
         refusal = answers.not_accepted(word)
-        self._store.unanswered(delivery, refusal)
+        self._store.unanswered(delivery, refusal, case.key)
         return _reply(answers.of_refusal(refusal), case)
 
 

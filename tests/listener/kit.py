@@ -119,7 +119,7 @@ class FakeStore:
     def answered(self, delivery_id: int, http_status: int, ack_us: int) -> None:
         self.answers.append((delivery_id, http_status, ack_us))
 
-    def unanswered(self, delivery: Delivery, refusal: Refusal) -> None:
+    def unanswered(self, delivery: Delivery, refusal: Refusal, key: str | None = None) -> None:
         self.posted.append((delivery, refusal))
 
     def count_unauthenticated(self, reason: str) -> None:
