@@ -329,7 +329,8 @@ class Committer:
     def _count_barrier_failure(self, error: BaseException) -> None:
         self._barrier_failures += 1
         self._next_barrier_at = self._clock.boot() + BARRIER_PAUSE
-        log.error("ledger barrier failed", failures=self._barrier_failures, error=repr(error), exc_info=error)
+        bug = None if word_of(error) else error
+        log.error("ledger barrier failed", failures=self._barrier_failures, error=repr(error), exc_info=bug)
         if self._barrier_failures >= BARRIER_TRIES:
             self._give_up(f"the ledger cannot be written safely any more: {error}")
 
