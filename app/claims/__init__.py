@@ -1,1 +1,4 @@
-"""Claiming: who was first with a key. Durable before it is answered, decided in one transaction, never in memory."""
+"""Claiming: who was first with a key.
+
+Decided in one transaction, on disk before it is answered, never kept in memory.
+"""

@@ -5,7 +5,7 @@ Nothing here knows SQL or HTTP; the answers' shapes are the door's business.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.domain.key import ChosenKey
@@ -43,7 +43,10 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A delivery that claims nothing. `verdict` is the answer's status word, `reason` a stable word of its own."""
+    """A delivery that claims nothing.
+
+    `verdict` is the answer's status word, `reason` a stable word of its own.
+    """
 
     http_status: int
     verdict: str
@@ -56,8 +59,9 @@ class Refusal:
 class Verdict:
     """What became of a delivery in the claim's transaction.
 
-    `kind` is `accepted`, `duplicate`, `conflict`, `stale` or `not_accepted`. `admitted_at` is set where this
-    very delivery was admitted.
+    `kind` is `accepted`, `duplicate`, `conflict`, `stale` or `not_accepted`. `digest` and `admitted_at` are
+    set where this very delivery was admitted. `deliveries` counts the accepted and duplicate ones of the key,
+    this one included. Times in UTC microseconds.
     """
 
     kind: str
@@ -73,7 +77,9 @@ class Verdict:
     detail: str = ""
     digest: bytes | None = None
     admitted_at: int | None = None
-    warnings: tuple[str, ...] = field(default=())
+    reads_as_exit: bool = False
+    """Not asked of a duplicate."""
+    warnings: tuple[str, ...] = ()
 
 
 class ClaimStore(Protocol):
@@ -94,7 +100,7 @@ class ClaimStore(Protocol):
         """Fills in what was answered, later and unwaited for (HOLES H17)."""
         ...
 
-    def unanswered(self, delivery: Delivery, refusal: Refusal) -> None:
+    def unanswered(self, delivery: Delivery, refusal: Refusal, key: str | None = None) -> None:
         """Records, when it can, a delivery that was answered without a transaction of its own."""
         ...
 

@@ -5,15 +5,16 @@ No check happens outside that transaction, and nothing is remembered in memory b
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
-import msgspec
-
-from app.claims.admission import Context, admit, mark_unanswered
+from app.claims import rows
+from app.claims.admission import admit, exits_of
 from app.claims.base import Admission, Delivery, Refusal, Verdict
+from app.claims.rows import Context
+from app.claims.voided import mark_unanswered
 from app.clock import SECOND, Clock
 from app.domain.key import ChosenKey
 from app.domain.signal import Signal
@@ -23,6 +24,8 @@ from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
 
 HOUR = 3_600 * SECOND
+
+LATE = Refusal(503, "not_accepted", "late")
 
 
 class LedgerClaimStore:
@@ -34,7 +37,8 @@ class LedgerClaimStore:
         self._writer = writer
         self._clock = clock
         self._context = Context(run=uuid.uuid4().hex, instrument_of=instrument_of)
-        self._unauthenticated: Counter[str] = Counter()
+        self._turned_away: Counter[tuple[int, str]] = Counter()
+        self._turned_away_lock = threading.Lock()
 
     async def claim(
         self, admission: Admission, delivery: Delivery, signal: Signal, key: ChosenKey, ticket: Ticket
@@ -43,17 +47,27 @@ class LedgerClaimStore:
             return admit(tx, self._context, admission, delivery, signal, key)
 
         def on_void(tx: Transaction, verdict: Verdict) -> None:
-            mark_unanswered(tx, delivery, verdict, self._clock.now())
+            mark_unanswered(tx, delivery, verdict)
 
+        def never_ran(tx: Transaction) -> None:
+            is_exit = any(exits_of(tx, self._context, admission, signal).values())
+            said = (rows.EXIT_NOT_PLACED,) if is_exit else ()
+            _record(tx, delivery, LATE, key.key, said)
+
+        # Decisions about one key rest on each other; of different keys none does.
+        about = (delivery.source_id, key.key)
         try:
-            return await self._writer.run(operation, ticket=ticket, on_void=on_void)
+            return await self._writer.run(operation, ticket=ticket, on_void=on_void, about=about)
         except TicketLate as late:
             if not late.ran:
-                self.unanswered(delivery, Refusal(503, "not_accepted", "late"))
+                self._writer.post(never_ran)
             raise
 
     async def refuse(self, delivery: Delivery, refusal: Refusal, key: str | None, ticket: Ticket) -> int:
-        return await self._writer.run(lambda tx: record_refusal(tx, delivery, refusal, key), ticket=ticket)
+        # Rests on nothing, and nothing rests on it: its ticket is as good a name as any.
+        return await self._writer.run(
+            lambda tx: _record(tx, delivery, refusal, key), ticket=ticket, about=ticket
+        )
 
     def answered(self, delivery_id: int, http_status: int, ack_us: int) -> None:
         self._writer.post(
@@ -64,42 +78,54 @@ class LedgerClaimStore:
             )
         )
 
-    def unanswered(self, delivery: Delivery, refusal: Refusal) -> None:
-        self._writer.post(lambda tx: record_refusal(tx, delivery, refusal, None))
+    def unanswered(self, delivery: Delivery, refusal: Refusal, key: str | None = None) -> None:
+        self._writer.post(lambda tx: _record(tx, delivery, refusal, key))
 
     def count_unauthenticated(self, reason: str) -> None:
-        """Counted in memory and written together, so that a flood costs one row an hour and reason."""
-        first = not self._unauthenticated
-        self._unauthenticated[reason] += 1
-        if first:
-            self._writer.post(self._write_counts)
+        """Counted in memory and written together, so that a flood costs one row an hour and reason.
+
+        What is counted while the ledger cannot be written is lost.
+        """
+        hour = self._clock.now() // HOUR * HOUR
+        with self._turned_away_lock:
+            is_first = not self._turned_away
+            self._turned_away[hour, reason] += 1
+        if is_first:
+            self._writer.post(self._counting())
 
     @property
     def refuses_at_once(self) -> str | None:
         return self._writer.health.word if self._writer.is_overdue else None
 
-    def _write_counts(self, tx: Transaction) -> None:
-        hour = self._clock.now() // HOUR * HOUR
-        for reason, count in list(self._unauthenticated.items()):
-            sql = "UPDATE unauthenticated SET count = count + ? WHERE hour = ? AND reason = ?"
-            if not tx.change("unauthenticated", sql, (count, hour, reason)):
-                tx.insert("unauthenticated", {"hour": hour, "reason": reason, "count": count})
-            del self._unauthenticated[reason]
+    def _counting(self) -> Callable[[Transaction], None]:
+        """An operation that takes what has been counted when it first runs; run again it writes the same."""
+        taken: Counter[tuple[int, str]] | None = None
+
+        def write(tx: Transaction) -> None:
+            nonlocal taken
+            if taken is None:
+                with self._turned_away_lock:
+                    taken, self._turned_away = self._turned_away, Counter()
+            for (hour, reason), count in sorted(taken.items()):
+                sql = "UPDATE unauthenticated SET count = count + ? WHERE hour = ? AND reason = ?"
+                if not tx.change("unauthenticated", sql, (count, hour, reason)):
+                    tx.insert("unauthenticated", {"hour": hour, "reason": reason, "count": count})
+
+        return write
 
 
-def record_refusal(tx: Transaction, delivery: Delivery, refusal: Refusal, key: str | None) -> int:
-    """Writes the row of a delivery that claims nothing; returns its id."""
-    values: dict[str, Any] = {
-        "received_at": delivery.received_at,
-        "source_id": delivery.source_id,
-        "verdict": refusal.verdict,
-        "http_status": refusal.http_status,
-        "reason": refusal.reason,
-        "fields": msgspec.json.encode(list(refusal.fields)).decode(),
-        "detail": refusal.detail,
-        "key": key,
-        "warnings": msgspec.json.encode(list(delivery.warnings)).decode(),
-    }
-    delivery_id = tx.insert("deliveries", values)
-    tx.insert("bodies", {"delivery_id": delivery_id, "body": delivery.body})
-    return delivery_id
+def _record(
+    tx: Transaction, delivery: Delivery, refusal: Refusal, key: str | None, warnings: tuple[str, ...] = ()
+) -> int:
+    """The row of a delivery that claims nothing; returns its id."""
+    return rows.insert_delivery(
+        tx,
+        delivery,
+        verdict=refusal.verdict,
+        http_status=refusal.http_status,
+        reason=refusal.reason,
+        key=key,
+        fields=refusal.fields,
+        detail=refusal.detail,
+        warnings=(*delivery.warnings, *warnings),
+    )
