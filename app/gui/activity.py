@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
-from app.gui.columns import Cell, Column, Table, text_cell, time_cell
-from app.gui.formats import one_line
+from app.gui.columns import TIME, Cell, Column, Table, text_cell, time_cell
+from app.gui.formats import one_line, told
 from app.ledger.reader import Row
 
 
@@ -14,7 +14,7 @@ def _(text: str) -> str:
 
 
 def _detail(row: Row) -> Cell:
-    text = "" if row["detail"] == "{}" else one_line(row["detail"])
+    text = one_line(told(row["detail"]))
     return Cell(text, None, text or None)
 
 
@@ -24,12 +24,12 @@ TABLE = Table(
     view="events",
     topics=frozenset({"events"}),
     columns=(
-        Column("time", _("Time"), 19, lambda row: time_cell(row["at"])),
-        Column("id", _("Event"), 8, lambda row: Cell(row["id"])),
-        Column("actor", _("Who"), 18, lambda row: text_cell(row["actor"])),
-        Column("what", _("What"), 20, lambda row: text_cell(row["what"])),
-        Column("subject", _("About"), 9, lambda row: text_cell(row["subject"])),
-        Column("detail", _("Detail"), 40, _detail),
+        Column("time", _("Time"), TIME, lambda row: time_cell(row["at"])),
+        Column("id", _("Event"), "E1234567", lambda row: Cell(row["id"])),
+        Column("actor", _("Who"), "source:tradingview", lambda row: text_cell(row["actor"])),
+        Column("what", _("What"), "trading state set 0", lambda row: text_cell(row["what"])),
+        Column("subject", _("About"), "account:paper", lambda row: text_cell(row["subject"])),
+        Column("detail", _("Detail"), "", _detail, stretch=True),
     ),
     empty_title=_("No events yet"),
     empty_text=_("Everything that Onefill or a person does is written down here, in order."),

@@ -6,12 +6,12 @@ Ending the loop is the last thing `main` does; a quit that came from anywhere el
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QGuiApplication, QIcon, QSessionManager
 from PySide6.QtWidgets import QApplication
 
+from app.gui.samples import resource
 from app.gui.theme import dark_palette, light_palette
 
 ICON = "icon.svg"
@@ -56,12 +56,3 @@ def wear_colours(application: QGuiApplication) -> None:
     """Light or dark as the system says; light where it does not say."""
     is_dark = application.styleHints().colorScheme() is Qt.ColorScheme.Dark
     application.setPalette(dark_palette() if is_dark else light_palette())
-
-
-def resource(name: str) -> Path | None:
-    """A file that Onefill ships beside its code: in the wheel, or in the work tree."""
-    app = Path(__file__).resolve().parent.parent
-    for folder in (app / "_resources", app.parent / "resources"):
-        if (folder / name).is_file():
-            return folder / name
-    return None

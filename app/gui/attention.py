@@ -24,7 +24,7 @@ class Attention(Card):
         self.button.setText(self.tr("Show orders"))
         self.button.clicked.connect(self.asked)
         layout = QHBoxLayout(self)
-        layout.setContentsMargins(14, 7, 10, 7)
+        layout.setContentsMargins(12, 7, 12, 7)
         layout.addWidget(self.label, 1)
         layout.addWidget(self.button)
         self.set_tone(Tone.DOUBT, loud=True)

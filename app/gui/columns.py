@@ -15,6 +15,8 @@ from app.gui.theme import Tone
 from app.gui.words import Word, tr
 from app.ledger.reader import Row
 
+GAP = "\u2002"
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -25,13 +27,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`chars` is the width it starts with; the last column of a table takes what is left."""
+    """It starts as wide as `sample`; the one column of a table that stretches takes what is left."""
 
     name: str
     title: str
-    chars: int
+    sample: str
     make: Callable[[Row], Cell]
     right: bool = False
+    stretch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Line:
     id: str
     number: int
     cells: tuple[Cell, ...]
+    shown: tuple[str, ...]
+    """The cells' texts as they are painted: numbers with a gap to their right neighbour."""
     row: Row
 
 
@@ -57,12 +62,22 @@ class Table:
     empty_text: str
 
     def line(self, row: Row) -> Line:
-        return Line(row["id"], row["number"], tuple(column.make(row) for column in self.columns), row)
+        cells = tuple(column.make(row) for column in self.columns)
+        shown = tuple(
+            cell.text + GAP if column.right and cell.text else cell.text
+            for column, cell in zip(self.columns, cells, strict=True)
+        )
+        return Line(row["id"], row["number"], cells, shown, row)
 
 
 def translated(text: str) -> str:
     """A text of a Table or Column in the user's language."""
     return QCoreApplication.translate("Tables", text)
+
+
+TIME = "2026-00-00 00:00:00 "
+WIDE_WORD = "✓ Not accepted "
+"""Samples of common columns."""
 
 
 def time_cell(utc: str | None) -> Cell:

@@ -137,7 +137,7 @@ class DetailPane(QWidget):
         layout.setSpacing(0)
         layout.addLayout(head)
         layout.addWidget(self._stack)
-        self.copy_button.setEnabled(False)
+        self.copy_button.hide()
 
     # ------------------------------------------------------------------ what is shown
 
@@ -196,7 +196,7 @@ class DetailPane(QWidget):
         self._page = page
         self.title.setText(page.title)
         self.word.setText(page.word.shown if page.word.text else "")
-        self.copy_button.setEnabled(True)
+        self.copy_button.show()
         self.text.document().setDefaultFont(self.font())
         mono = fixed_font(self.font()).family()
         self.text.document().setDefaultStyleSheet(f"pre {{ font-family: '{mono}'; }}")

@@ -93,6 +93,17 @@ def without_token(address: str) -> str:
     return _TOKEN.sub(lambda found: found[1] + "•" * 8, address)
 
 
+def told(detail: str) -> str:
+    """An event's detail, a JSON object, as `name value, name value`; what is null is left out."""
+    try:
+        value = json.loads(detail)
+    except ValueError:
+        return detail
+    if not isinstance(value, dict):
+        return detail
+    return ", ".join(f"{name} {each}" for name, each in value.items() if each is not None)
+
+
 def pretty_json(body: str) -> str:
     """The same JSON with line breaks; every digit and repeated name as it was sent. Not JSON: unchanged."""
     try:

@@ -17,14 +17,21 @@ if TYPE_CHECKING:
 def button(action: QAction, parent: QWidget) -> QToolButton:
     """A button for an action: its text, shortcut and whether it can be pressed are the action's."""
     made = QToolButton(parent)
+    dress(made, action)
+    return made
+
+
+def dress(made: QToolButton, action: QAction) -> None:
+    """Gives a button its action, and the same size and focus as all others."""
     made.setDefaultAction(action)
     made.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
     made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    made.setAccessibleName(action.iconText())
-    height = round(parent.fontMetrics().height() * 1.75)
+    metrics = made.fontMetrics()
+    height = round(metrics.height() * 1.75)
     made.setMinimumHeight(height)
-    made.setMinimumWidth(parent.fontMetrics().horizontalAdvance(action.iconText()) + height)
-    return made
+    made.setMinimumWidth(metrics.horizontalAdvance(action.iconText()) + height)
+    # Where the button has less room for words than the menu.
+    made.setAccessibleName(action.text().replace("&", "").rstrip("…"))
 
 
 class HookBar(QWidget):

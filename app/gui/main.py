@@ -14,7 +14,7 @@ from pathlib import Path
 
 # qasync takes the first Qt binding that it finds: name ours, and have it imported already.
 os.environ["QT_API"] = "pyside6"
-import PySide6.QtWidgets  # noqa: F401, I001
+import PySide6.QtWidgets  # noqa: F401
 import qasync
 import structlog
 from PySide6.QtCore import QCoreApplication

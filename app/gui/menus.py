@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Menus:
     copy_address: QAction
+    copy_message: QAction
     copy_cell: QAction
     copy_row: QAction
     copy_story: QAction
@@ -31,6 +32,9 @@ def build_menus(window: Window) -> Menus:
     tr = window.tr
     menus = Menus(
         copy_address=plain_action(tr("&Copy hook address"), "Ctrl+Shift+C", window.hook_bar.copy, window),
+        copy_message=plain_action(
+            tr("Copy alert &message for TradingView"), "Ctrl+Shift+M", window.copy_message, window
+        ),
         copy_cell=plain_action(tr("&Copy cell"), "Ctrl+C", window.copy_cell, window),
         copy_row=plain_action(tr("Copy &row"), "Ctrl+Alt+C", window.copy_row, window),
         copy_story=plain_action(tr("Copy story as &JSON"), "Ctrl+J", window.detail.copy_json, window),
@@ -46,7 +50,7 @@ def build_menus(window: Window) -> Menus:
     menus.story.setShortcut(QKeySequence("F4"))
     doings = window.doings
     contents: tuple[tuple[str, tuple[QAction | None, ...]], ...] = (
-        (tr("&Signals"), (menus.copy_address, doings.test_signal, None, menus.quit)),
+        (tr("&Signals"), (menus.copy_address, menus.copy_message, doings.test_signal, None, menus.quit)),
         (tr("&Edit"), (menus.copy_cell, menus.copy_row, menus.copy_story)),
         (tr("&View"), (*menus.views.values(), None, menus.story, menus.refresh)),
         (tr("&Trading"), (doings.halt, doings.exits_only, doings.resume, None, doings.reconcile)),
@@ -58,7 +62,10 @@ def build_menus(window: Window) -> Menus:
                 menu.addSeparator()
             else:
                 menu.addAction(action)
-    window.hook_bar.add_button(menus.copy_address).setText(tr("Copy"))
+    menus.copy_address.setIconText(tr("Copy address"))
+    menus.copy_message.setIconText(tr("Copy message"))
+    window.hook_bar.add_button(menus.copy_address)
+    window.hook_bar.add_button(menus.copy_message)
     window.hook_bar.add_button(doings.test_signal)
     for view in window.views.values():
         view.table.set_menu([menus.copy_cell, menus.copy_row, menus.copy_story])

@@ -12,7 +12,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QColor
 
-from app.gui.columns import Cell, Line, Table, translated
+from app.gui.columns import GAP, Line, Table, translated
 from app.gui.formats import ELLIPSIS
 from app.gui.pages import PAGE_ROWS, Known, Look
 from app.gui.theme import Theme, Tone
@@ -47,7 +47,7 @@ class LedgerModel(QAbstractTableModel):
         self._pages: OrderedDict[int, list[Line]] = OrderedDict()
         self._stale: set[int] = set()
         self._asked = False
-        self._titles = [translated(column.title) for column in table.columns]
+        self._titles = [translated(column.title) + (GAP if column.right else "") for column in table.columns]
         self._alignments = [_RIGHT if column.right else _LEFT for column in table.columns]
         self._colours: dict[Tone, QColor] = theme.ink
         self._quiet = theme.quiet
@@ -62,20 +62,21 @@ class LedgerModel(QAbstractTableModel):
 
     def data(self, index: Index, role: int = _DISPLAY) -> Any:
         if role == _DISPLAY:
-            cell = self._cell(index.row(), index.column(), asks=True)
-            if cell is None:
+            line = self._seen(index.row())
+            if line is None:
                 return ELLIPSIS if index.column() == 0 else None
-            return cell.text
+            return line.shown[index.column()]
         if role == _ALIGNMENT:
             return self._alignments[index.column()]
         if role == _FOREGROUND:
-            cell = self._cell(index.row(), index.column())
-            if cell is None:
+            line = self.line(index.row())
+            if line is None:
                 return self._quiet
-            return None if cell.tone is None else self._colours[cell.tone]
+            tone = line.cells[index.column()].tone
+            return None if tone is None else self._colours[tone]
         if role == _TOOL_TIP:
-            cell = self._cell(index.row(), index.column())
-            return None if cell is None else cell.tip
+            line = self.line(index.row())
+            return None if line is None else line.cells[index.column()].tip
         return None
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
@@ -155,14 +156,15 @@ class LedgerModel(QAbstractTableModel):
 
     # ------------------------------------------------------------------ inside
 
-    def _cell(self, row: int, column: int, *, asks: bool = False) -> Cell | None:
+    def _seen(self, row: int) -> Line | None:
+        """The row that somebody looks at now; asks for it where it is missing or old."""
         page, place = divmod(self._count - 1 - row, PAGE_ROWS)
         lines = self._pages.get(page)
         missing = lines is None or place >= len(lines)
-        if asks and not self._asked and (missing or page in self._stale):
+        if not self._asked and (missing or page in self._stale):
             self._asked = True
             self.rows_missing.emit()
-        return None if lines is None or place >= len(lines) else lines[place].cells[column]
+        return None if lines is None or place >= len(lines) else lines[place]
 
     def _changed(self, look: Look[Line]) -> tuple[int, int] | None:
         """The first and the last ordinal, among rows already shown, whose cells are not what they were."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
-from app.gui.columns import Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.columns import TIME, Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
 from app.gui.words import SIDES, look_up, order_word
 from app.ledger.reader import Row
 
@@ -35,18 +35,20 @@ TABLE = Table(
     view="orders",
     topics=frozenset({"orders", "fills"}),
     columns=(
-        Column("time", _("Created"), 19, lambda row: time_cell(row["created_at"])),
-        Column("id", _("Order"), 7, lambda row: Cell(row["id"])),
-        Column("account", _("Account"), 9, lambda row: text_cell(row["account"])),
-        Column("side", _("Side"), 8, _side),
-        Column("quantity", _("Quantity"), 9, lambda row: number_cell(row["quantity"]), right=True),
-        Column("symbol", _("Symbol"), 10, lambda row: text_cell(row["symbol"])),
-        Column("price", _("Type"), 12, _price),
-        Column("state", _("State"), 14, _state),
-        Column("filled", _("Filled"), 8, lambda row: number_cell(row["filled_quantity"]), right=True),
-        Column("average", _("Average price"), 12, lambda row: number_cell(row["average_price"]), right=True),
-        Column("signal", _("Signal"), 7, lambda row: Cell(row["signal"])),
-        Column("reason", _("Reason"), 24, lambda row: text_cell(row["reason"])),
+        Column("time", _("Created"), TIME, lambda row: time_cell(row["created_at"])),
+        Column("id", _("Order"), "O123456", lambda row: Cell(row["id"])),
+        Column("signal", _("Signal"), "S123456", lambda row: Cell(row["signal"])),
+        Column("account", _("Account"), "paper00", lambda row: text_cell(row["account"])),
+        Column("side", _("Side"), "▲ sell0", _side),
+        Column("quantity", _("Quantity"), "10000.25", lambda row: number_cell(row["quantity"]), right=True),
+        Column("symbol", _("Symbol"), "BTCUSDT00", lambda row: text_cell(row["symbol"])),
+        Column("price", _("Type"), "market00", _price),
+        Column("state", _("State"), "◐ Partly filled ", _state),
+        Column(
+            "filled", _("Filled"), "10000.25", lambda row: number_cell(row["filled_quantity"]), right=True
+        ),
+        Column("average", _("Average price"), "", lambda row: number_cell(row["average_price"]), right=True),
+        Column("reason", _("Reason"), "", lambda row: text_cell(row["reason"]), stretch=True),
     ),
     empty_title=_("No orders yet"),
     empty_text=_(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
-from app.gui.columns import Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.columns import TIME, WIDE_WORD, Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
 from app.gui.formats import duration, microseconds_between
 from app.gui.words import CAUSES, RECONCILIATION_RESULTS, look_up, tr
 from app.ledger.reader import Row
@@ -12,6 +12,14 @@ from app.ledger.reader import Row
 
 def _(text: str) -> str:
     return str(QT_TRANSLATE_NOOP("Tables", text))
+
+
+def _result(row: Row) -> Cell:
+    return word_cell(look_up(RECONCILIATION_RESULTS, row["result"]), row["result"])
+
+
+def _cause(row: Row) -> Cell:
+    return Cell(tr(CAUSES.get(row["cause"], row["cause"])))
 
 
 def _took(row: Row) -> Cell:
@@ -24,18 +32,13 @@ TABLE = Table(
     view="reconciliations",
     topics=frozenset({"reconciliations", "findings"}),
     columns=(
-        Column("time", _("Started"), 19, lambda row: time_cell(row["started_at"])),
-        Column("id", _("Run"), 7, lambda row: Cell(row["id"])),
-        Column("account", _("Account"), 12, lambda row: text_cell(row["account"])),
-        Column(
-            "result",
-            _("Result"),
-            14,
-            lambda row: word_cell(look_up(RECONCILIATION_RESULTS, row["result"]), row["result"]),
-        ),
-        Column("findings", _("Findings"), 9, lambda row: number_cell(row["findings"]), right=True),
-        Column("took", _("Took"), 9, _took, right=True),
-        Column("cause", _("Cause"), 16, lambda row: Cell(tr(CAUSES.get(row["cause"], row["cause"])))),
+        Column("time", _("Started"), TIME, lambda row: time_cell(row["started_at"])),
+        Column("id", _("Run"), "R123456", lambda row: Cell(row["id"])),
+        Column("account", _("Account"), "alpaca-live", lambda row: text_cell(row["account"])),
+        Column("result", _("Result"), WIDE_WORD, _result),
+        Column("findings", _("Findings"), "100", lambda row: number_cell(row["findings"]), right=True),
+        Column("took", _("Took"), "1000 ms", _took, right=True),
+        Column("cause", _("Cause"), "", _cause, stretch=True),
     ),
     empty_title=_("No reconciliation yet"),
     empty_text=_(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
-from app.gui.columns import Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.columns import TIME, WIDE_WORD, Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
 from app.gui.formats import milliseconds, one_line
 from app.gui.words import VERDICTS, look_up
 from app.ledger.reader import Row
@@ -12,6 +12,10 @@ from app.ledger.reader import Row
 
 def _(text: str) -> str:
     return str(QT_TRANSLATE_NOOP("Tables", text))
+
+
+def _verdict(row: Row) -> Cell:
+    return word_cell(look_up(VERDICTS, row["verdict"]), row["verdict"])
 
 
 def _why(row: Row) -> Cell:
@@ -26,20 +30,15 @@ TABLE = Table(
     view="refused",
     topics=frozenset({"deliveries"}),
     columns=(
-        Column("time", _("Received"), 19, lambda row: time_cell(row["received_at"])),
-        Column("id", _("Delivery"), 8, lambda row: Cell(row["id"])),
-        Column("source", _("Source"), 12, lambda row: text_cell(row["source"])),
-        Column(
-            "verdict",
-            _("Verdict"),
-            14,
-            lambda row: word_cell(look_up(VERDICTS, row["verdict"]), row["verdict"]),
-        ),
-        Column("status", _("Answer"), 7, lambda row: number_cell(row["http_status"]), right=True),
-        Column("ms", _("ms"), 6, lambda row: number_cell(milliseconds(row["ack_ms"])), right=True),
-        Column("signal", _("Signal"), 7, lambda row: text_cell(row["signal"])),
-        Column("key", _("Key"), 16, lambda row: text_cell(row["key"])),
-        Column("why", _("Why"), 30, _why),
+        Column("time", _("Received"), TIME, lambda row: time_cell(row["received_at"])),
+        Column("id", _("Delivery"), "D123456", lambda row: Cell(row["id"])),
+        Column("source", _("Source"), "tradingview", lambda row: text_cell(row["source"])),
+        Column("verdict", _("Verdict"), WIDE_WORD, _verdict),
+        Column("status", _("Answer"), "000", lambda row: number_cell(row["http_status"])),
+        Column("signal", _("Signal"), "S123456", lambda row: text_cell(row["signal"])),
+        Column("why", _("Why"), "", _why, stretch=True),
+        Column("key", _("Key"), "tv-00000000", lambda row: text_cell(row["key"])),
+        Column("ms", _("ms"), "1000.0", lambda row: number_cell(milliseconds(row["ack_ms"])), right=True),
     ),
     empty_title=_("Nothing was refused"),
     empty_text=_(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
-from app.gui.columns import Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.columns import TIME, Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.formats import one_line
 from app.gui.words import KEY_SOURCES, ORDER_STATES, SIDES, look_up, tr
 from app.ledger.reader import Row
 
@@ -20,8 +21,9 @@ def _outcome(row: Row) -> Cell:
     return word_cell(look_up(ORDER_STATES, row["outcome"]), row["outcome"], more)
 
 
-def _key_source(row: Row) -> Cell:
-    return Cell(row["key_source"], None, tr(KEY_SOURCES.get(row["key_source"], "")) or None)
+def _key(row: Row) -> Cell:
+    text = one_line(row["key"])
+    return Cell(text, None, f"{text} [{row['key_source']}] {tr(KEY_SOURCES.get(row['key_source'], ''))}")
 
 
 TABLE = Table(
@@ -30,20 +32,21 @@ TABLE = Table(
     view="signals",
     topics=frozenset({"claims", "deliveries", "orders"}),
     columns=(
-        Column("time", _("Received"), 19, lambda row: time_cell(row["first_seen"])),
-        Column("id", _("Signal"), 7, lambda row: Cell(row["id"])),
-        Column("source", _("Source"), 12, lambda row: text_cell(row["source"])),
-        Column("action", _("Action"), 8, lambda row: word_cell(look_up(SIDES, row["action"]), None)),
-        Column("quantity", _("Quantity"), 9, lambda row: number_cell(row["quantity"]), right=True),
-        Column("symbol", _("Symbol"), 10, lambda row: text_cell(row["symbol"])),
-        Column("outcome", _("Outcome"), 13, _outcome),
-        Column("deliveries", _("Times sent"), 9, lambda row: number_cell(row["deliveries"]), right=True),
-        Column("key_source", _("Key from"), 9, _key_source),
-        Column("key", _("Key"), 22, lambda row: text_cell(row["key"])),
+        Column("time", _("Received"), TIME, lambda row: time_cell(row["first_seen"])),
+        Column("id", _("Signal"), "S123456", lambda row: Cell(row["id"])),
+        Column("source", _("Source"), "tradingview", lambda row: text_cell(row["source"])),
+        Column(
+            "action", _("Action"), "▲ reverse", lambda row: word_cell(look_up(SIDES, row["action"]), None)
+        ),
+        Column("quantity", _("Quantity"), "10000.25", lambda row: number_cell(row["quantity"]), right=True),
+        Column("symbol", _("Symbol"), "BTCUSDT00", lambda row: text_cell(row["symbol"])),
+        Column("outcome", _("Outcome"), "? Ambiguous ", _outcome),
+        Column("key", _("Key"), "", _key, stretch=True),
+        Column("deliveries", _("Deliveries"), "1000", lambda row: number_cell(row["deliveries"]), right=True),
     ),
     empty_title=_("No signals yet"),
     empty_text=_(
-        "Copy the hook address above into the webhook field of a TradingView alert, or press Send test "
-        "signal to see one arrive."
+        "Copy the address above into the webhook field of a TradingView alert, and the message into its "
+        "message field; or press Send test signal."
     ),
 )

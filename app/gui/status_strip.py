@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent, QTextLayout
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.gui.formats import visible
@@ -45,6 +45,7 @@ class FactCell(Card):
         layout.setSpacing(1)
         layout.addLayout(first)
         layout.addWidget(self.reason)
+        layout.addStretch(1)
 
     @property
     def fact(self) -> Fact | None:
@@ -69,6 +70,7 @@ class FactCell(Card):
             return
         tone, theme = _look(self._fact)[1], self.theme
         self.set_tone(tone if self._fact.level != "ok" else None)
+        self.reason.set_lines(1 if self._fact.level == "ok" else 3)
         ink(self.name, theme.quiet if self._fact.level == "ok" else theme.text)
         ink(self.reason, theme.quiet if self._fact.level == "ok" else theme.text)
         ink(self.word, theme.ink[tone] if self._fact.level == "ok" else theme.wash_ink[tone])
@@ -89,36 +91,65 @@ def _look(fact: Fact) -> tuple[str, Tone]:
 def _word(fact: Fact) -> str:
     if fact.name == "trading" and fact.word in TRADING:
         return tr(look_up(TRADING, fact.word).text)
-    return "OK" if fact.word == "ok" else visible(fact.word.replace("_", " "))
+    word = visible(fact.word.replace("_", " "))
+    return "OK" if word == "ok" else word[:1].upper() + word[1:]
 
 
-class ElidedLabel(QLabel):
-    """A label that gives up its end rather than its neighbours' room."""
+class ElidedLabel(QWidget):
+    """A text on so many lines; what does not fit gives up its end rather than its neighbours' room."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._whole = ""
-        self.setTextFormat(Qt.TextFormat.PlainText)
+        self._text = ""
+        self._lines = 1
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
-    def setText(self, text: str) -> None:
-        self._whole = text
-        self._elide()
-
     @property
-    def whole(self) -> str:
-        return self._whole
+    def text(self) -> str:
+        """The whole of it."""
+        return self._text
 
-    def minimumSizeHint(self) -> QSize:
-        return QSize(0, super().minimumSizeHint().height())
+    def setText(self, text: str) -> None:
+        self._text = text
+        self._resized()
+
+    def set_lines(self, lines: int) -> None:
+        """At most so many."""
+        self._lines = lines
+        self._resized()
+
+    def shown_lines(self) -> list[str]:
+        """What is painted, the last line elided where more would follow."""
+        lines: list[str] = []
+        layout = QTextLayout(self._text, self.font())
+        layout.beginLayout()
+        while (line := layout.createLine()).isValid() and len(lines) < self._lines:
+            line.setLineWidth(max(1, self.width()))
+            lines.append(self._text[line.textStart() : line.textStart() + line.textLength()])
+        layout.endLayout()
+        if lines:
+            rest = self._text[sum(len(each) for each in lines[:-1]) :]
+            lines[-1] = self.fontMetrics().elidedText(rest, Qt.TextElideMode.ElideRight, self.width())
+        return lines
+
+    def sizeHint(self) -> QSize:
+        return QSize(0, self.fontMetrics().lineSpacing() * max(1, len(self.shown_lines())))
+
+    def _resized(self) -> None:
+        self.updateGeometry()
+        self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._elide()
+        if self._lines > 1 and event.oldSize().width() != event.size().width():
+            self.updateGeometry()
 
-    def _elide(self) -> None:
-        elided = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, self.width())
-        super().setText(elided)
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, metrics = QPainter(self), self.fontMetrics()
+        painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+        for place, line in enumerate(self.shown_lines()):
+            painter.drawText(0, place * metrics.lineSpacing() + metrics.ascent(), line)
+        painter.end()
 
 
 class StatusStrip(QWidget):
@@ -130,8 +161,8 @@ class StatusStrip(QWidget):
         self._cells: dict[str, FactCell] = {}
         self._columns = 0
         self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(8, 4, 8, 4)
-        self._grid.setHorizontalSpacing(6)
+        self._grid.setContentsMargins(0, 4, 0, 2)
+        self._grid.setHorizontalSpacing(4)
         self._grid.setVerticalSpacing(4)
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtWidgets import QLabel, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QGridLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from app.gui.columns import Table, translated
 from app.gui.feed import Feed, Reader
@@ -78,14 +79,22 @@ class EmptyState(QWidget):
         heading, words = QLabel(title, self), QLabel(text, self)
         heading.setFont(scaled(self.font(), 1.35, bold=True))
         heading.setVisible(bool(title))
-        words.setMaximumWidth(self.fontMetrics().averageCharWidth() * 64)
         for label in (heading, words):
             label.setWordWrap(True)
-            label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            label.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        layout = QVBoxLayout(self)
-        layout.addStretch(2)
-        layout.addWidget(heading, 0, Qt.AlignmentFlag.AlignHCenter)
-        layout.addWidget(words, 0, Qt.AlignmentFlag.AlignHCenter)
-        layout.addStretch(3)
+        # Lines of about sixty characters read best; a narrow pane has shorter ones.
+        words.setMaximumWidth(self.fontMetrics().averageCharWidth() * 60)
+        layout = QGridLayout(self)
+        layout.setContentsMargins(24, 0, 24, 0)
+        layout.setRowStretch(0, 2)
+        layout.addWidget(heading, 1, 1)
+        layout.addWidget(words, 2, 1)
+        layout.setRowStretch(3, 3)
+        for side in (0, 2):
+            layout.setColumnStretch(side, 1)
+        layout.setColumnStretch(1, 1000)
+        layout.setAlignment(words, Qt.AlignmentFlag(0))
+        self.setAutoFillBackground(True)
+        self.setBackgroundRole(QPalette.ColorRole.Base)
         self.words = words

@@ -9,7 +9,7 @@ from PySide6.QtCore import QByteArray, QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView, QWidget
 
-from app.gui.columns import Line, translated
+from app.gui.columns import GAP, Line, translated
 from app.gui.models import Index, LedgerModel
 from app.gui.pages import PAGE_ROWS, Wanted
 
@@ -60,10 +60,14 @@ class LedgerTable(QTableView):
         titles = self.horizontalHeader()
         titles.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         titles.setHighlightSections(False)
-        titles.setStretchLastSection(True)
         titles.setSectionsClickable(False)
         for place, column in enumerate(self._model.table.columns):
-            self.setColumnWidth(place, metrics.horizontalAdvance("0") * column.chars + metrics.height())
+            title = titles.fontMetrics().horizontalAdvance(translated(column.title) + "00")
+            sample = metrics.horizontalAdvance(column.sample + "0")
+            gap = metrics.horizontalAdvance(GAP) if column.right else 0
+            self.setColumnWidth(place, max(title, sample) + gap)
+            if column.stretch:
+                titles.setSectionResizeMode(place, QHeaderView.ResizeMode.Stretch)
 
     # ------------------------------------------------------------------ what is looked at
 
@@ -156,5 +160,9 @@ class LedgerTable(QTableView):
         return self.horizontalHeader().saveState()
 
     def restore_header(self, state: QByteArray) -> None:
-        if self.horizontalHeader().restoreState(state):
-            self.horizontalHeader().setStretchLastSection(True)
+        """Takes it only if it is of a table with as many columns."""
+        before = self.horizontalHeader().saveState()
+        if not self.horizontalHeader().restoreState(state) or (
+            self.horizontalHeader().count() != len(self._model.table.columns)
+        ):
+            self.horizontalHeader().restoreState(before)

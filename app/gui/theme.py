@@ -39,7 +39,10 @@ _HUES: dict[Tone, str] = {
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one palette: `ink` for text on tables and panes, `wash` for the ground of a marked cell."""
+    """Colours of one palette: `ink` for text on tables and panes, `wash` for the ground of a marked cell.
+
+    `solid` is for bars and loud grounds, `stop` for the one button that must be found in the dark.
+    """
 
     is_dark: bool
     text: QColor
@@ -52,6 +55,8 @@ class Theme:
     wash_ink: dict[Tone, QColor]
     solid: dict[Tone, QColor]
     solid_ink: dict[Tone, QColor]
+    stop: QColor
+    stop_ink: QColor
 
 
 def theme_of(palette: QPalette) -> Theme:
@@ -86,6 +91,8 @@ def _theme(window_rgb: int, base_rgb: int, text_rgb: int) -> Theme:
         wash_ink={tone: readable(hue, wash[tone]) for tone, hue in hues.items()},
         solid=solid,
         solid_ink={tone: _on(colour) for tone, colour in solid.items()},
+        stop=readable(hues[Tone.BAD], QColor("white"), ratio=5.5),
+        stop_ink=QColor("white"),
     )
 
 
@@ -134,7 +141,7 @@ def light_palette() -> QPalette:
 
 
 def dark_palette() -> QPalette:
-    return _palette("#22262b", "#191c20", "#1f2328", "#e4e7eb", "#333940", "#2f7fc1")
+    return _palette("#22262b", "#191c20", "#1f2328", "#e4e7eb", "#333940", "#2870b0")
 
 
 def _palette(window: str, base: str, stripe: str, text: str, button: str, accent: str) -> QPalette:

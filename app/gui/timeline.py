@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from app.gui.formats import moment, one_line
+from app.gui.formats import moment, one_line, told
 from app.gui.theme import Tone
 from app.gui.words import EVIDENCE, ORDER_STATES, VERDICTS, Word, look_up, tr
 
@@ -39,13 +39,19 @@ def steps(story: Story) -> list[Step]:
 
 
 def milestones(story: Story) -> list[tuple[str, str]]:
-    """(word, time) of what a person waits for: received, answered, sent, filled; those that happened."""
-    first = min(story["deliveries"], key=lambda row: row["number"], default=None)
+    """(word, time) of what a person waits for: received, answered, sent, filled; those that happened.
+
+    Of a delivery that did not become the signal only what happened to itself.
+    """
+    own = next((row for row in story["deliveries"] if row["id"] == story["id"]), None)
+    first = own or min(story["deliveries"], key=lambda row: row["number"], default=None)
     if first is None:
         return []
     found = [(tr("received"), first["received_at"])]
     if first["ack_ms"] is not None:
         found.append((tr("answered"), _answered_at(first)))
+    if first["verdict"] != "accepted":
+        return found
     attempts = [attempt["at"] for order in story["orders"] for attempt in order["attempts"]]
     fills = [fill["at"] for order in story["orders"] for fill in order["fills"]]
     if attempts:
@@ -96,18 +102,20 @@ def _events(story: Story) -> Iterator[Step]:
         elif row["what"] == "order moved":
             yield _moved(row, detail)
         else:
-            more = ", ".join(f"{name} {value}" for name, value in detail.items())
             text = f"{row['what'].capitalize()} ({row['subject']}, {row['actor']})"
-            yield Step(row["at"], one_line(text), "·", Tone.QUIET, one_line(more), rank=3)
+            yield Step(row["at"], one_line(text), "·", Tone.QUIET, one_line(told(row["detail"])), rank=3)
 
 
 def _moved(row: dict[str, Any], detail: dict[str, Any]) -> Step:
-    word: Word = look_up(ORDER_STATES, str(detail.get("to")))
-    text = f"{row['subject']}: {tr(word.text)}"
+    to = str(detail.get("to"))
+    word: Word = look_up(ORDER_STATES, to)
+    text = f"{row['subject']}: {tr(word.text).lower()}"
+    if to == "SUBMITTING":
+        text = tr("{order}: about to be sent, and on disk").format(order=row["subject"])
     by = "" if row["actor"] == "onefill" else row["actor"]
     reason = detail.get("reason")
     more = ", ".join(part for part in (str(reason) if reason else "", by) if part)
-    return Step(row["at"], text, word.glyph, word.tone, one_line(more), rank=5)
+    return Step(row["at"], text, word.glyph, word.tone, one_line(more), rank=5 if to == "SUBMITTING" else 10)
 
 
 def _attempts(order: dict[str, Any]) -> Iterator[Step]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QEvent
-from PySide6.QtGui import QAction, QColor, QPalette
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QAction, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
-from app.gui.hook_bar import button
+from app.gui.hook_bar import button, dress
 from app.gui.notice import ink
-from app.gui.theme import Tone, scaled, theme_of
+from app.gui.theme import scaled, theme_of
 from app.gui.words import TRADING, look_up, tr
 
 
@@ -22,7 +22,8 @@ class TradingBar(QWidget):
         self._state: str | None = None
         self.word = QLabel(self)
         self.word.setFont(scaled(self.font(), 1.1, bold=True))
-        self.halt = button(halt, self)
+        self.halt = StopButton(self)
+        dress(self.halt, halt)
         self.exits_only = button(exits_only, self)
         self.resume = button(resume, self)
         layout = QHBoxLayout(self)
@@ -52,7 +53,6 @@ class TradingBar(QWidget):
         theme = theme_of(self.palette())
         if self._state is not None:
             ink(self.word, theme.ink[look_up(TRADING, self._state).tone])
-        _paint(self.halt, theme.solid[Tone.BAD], theme.solid_ink[Tone.BAD], self.palette())
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
@@ -60,13 +60,25 @@ class TradingBar(QWidget):
             self._colour()
 
 
-def _paint(target: QToolButton, ground: QColor, text: QColor, palette: QPalette) -> None:
-    """Only while it can be pressed: a colour on a button that is off would say the opposite."""
-    painted = QPalette(palette)
-    for group in (QPalette.ColorGroup.Active, QPalette.ColorGroup.Inactive):
-        painted.setColor(group, QPalette.ColorRole.Button, ground)
-        painted.setColor(group, QPalette.ColorRole.ButtonText, text)
-    target.setPalette(painted)
+class StopButton(QToolButton):
+    """White on dark red while it can be pressed. Painted here, for the style would lighten the ground."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not self.isEnabled():
+            super().paintEvent(event)
+            return
+        theme, painter = theme_of(self.palette()), QPainter(self)
+        ground = theme.stop.darker(120) if self.isDown() else theme.stop
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(ground.lighter(112) if self.underMouse() and not self.isDown() else ground)
+        painter.setPen(QPen(theme.text, 2) if self.hasFocus() else Qt.PenStyle.NoPen)
+        painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 3, 3)
+        font = self.font()
+        font.setBold(True)
+        painter.setFont(font)
+        painter.setPen(theme.stop_ink)
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.text())
+        painter.end()
 
 
 def command_text(answer: Mapping[str, object]) -> str:

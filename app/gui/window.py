@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import structlog
 from PySide6.QtCore import QEvent, Qt, QTimer
-from PySide6.QtGui import QCloseEvent, QShowEvent
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QSplitter, QTabWidget, QVBoxLayout, QWidget
 
 from app.gui import activity, orders, reconciliation, refused, signals
@@ -21,6 +21,7 @@ from app.gui.memory import Memory
 from app.gui.menus import build_menus
 from app.gui.notice import Notice
 from app.gui.ports import EngineView
+from app.gui.samples import ALERT_MESSAGE
 from app.gui.status_strip import StatusStrip
 from app.gui.tab import LedgerTab
 from app.gui.trading_bar import TradingBar
@@ -85,12 +86,12 @@ class Window(QMainWindow):
         self.place = QLabel(self)
         self.statusBar().addWidget(self.counts)
         self.statusBar().addPermanentWidget(self.place)
-        self.statusBar().setSizeGripEnabled(True)
+        self.statusBar().setContentsMargins(8, 0, 8, 0)
 
     def _lay_out(self) -> None:
         bar = QWidget(self)
         row = QHBoxLayout(bar)
-        row.setContentsMargins(10, 4, 10, 8)
+        row.setContentsMargins(12, 4, 12, 8)
         row.setSpacing(18)
         row.addWidget(self.hook_bar, 1)
         row.addWidget(self.trading_bar)
@@ -101,6 +102,7 @@ class Window(QMainWindow):
         for widget in (self.attention, self.strip, bar, self.notice):
             column.addWidget(widget)
         column.addWidget(self.splitter, 1)
+        self.splitter.setContentsMargins(8, 0, 0, 0)
         self.setCentralWidget(middle)
 
     def _connect(self) -> None:
@@ -147,6 +149,12 @@ class Window(QMainWindow):
         self._look_at_current()
         self.detail.refresh(frozenset({"claims"}))
         self._show_status()
+
+    def copy_message(self) -> None:
+        """The message for TradingView's alert dialog, on the clipboard."""
+        QGuiApplication.clipboard().setText(ALERT_MESSAGE)
+        text = self.tr("The alert message is on the clipboard: paste it into the message field of the alert.")
+        self.notice.say(text, "ok")
 
     def copy_cell(self) -> None:
         self.current.table.copy_cell()

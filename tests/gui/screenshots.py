@@ -1,0 +1,145 @@
+"""`python -m tests.gui.screenshots OUTDIR [NAME...]`: the window, light and dark, empty and full, two sizes.
+
+Needs a display (`xvfb-run -s "-screen 0 1920x1200x24"`) or QT_QPA_PLATFORM=offscreen. Everything in the
+pictures is made up, and the addresses are shown as the window shows them: tokens blanked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ["QT_API"] = "pyside6"
+os.environ.setdefault("TZ", "Europe/Amsterdam")
+time.tzset()
+
+import qasync  # noqa: E402
+from PySide6.QtGui import QPalette  # noqa: E402
+from PySide6.QtWidgets import QApplication  # noqa: E402
+
+from app.engine.status import Fact  # noqa: E402
+from app.gui.application import Application  # noqa: E402
+from app.gui.theme import dark_palette, light_palette  # noqa: E402
+from app.gui.window import Window  # noqa: E402
+from tests.gui import rows  # noqa: E402
+from tests.gui.kit import StandIn  # noqa: E402
+
+NOW = 1_772_465_400 * 1_000_000
+SIZES = {"1280x800": (1280, 800), "1920x1080": (1920, 1080)}
+PALETTES: dict[str, Callable[[], QPalette]] = {"light": light_palette, "dark": dark_palette}
+
+
+async def _settle(window: Window) -> None:
+    """Until what was asked for has been read and painted."""
+    for _ in range(12):
+        await asyncio.sleep(0.05)
+
+
+async def _empty(window: Window, engine: StandIn) -> None:
+    return None
+
+
+async def _full(window: Window, engine: StandIn) -> None:
+    await engine.write(lambda tx: rows.trading_day(tx, NOW))
+    engine.counts = {"signals": 51, "duplicates": 7, "refused": 4, "open": 1, "waiting": 1, "unresolved": 1}
+    engine.announce(frozenset({"claims", "status"}))
+
+
+def _chooses(view: str, row: int) -> Callable[[Window, StandIn], object]:
+    async def scene(window: Window, engine: StandIn) -> None:
+        await _full(window, engine)
+        window.show_view(view)
+        await _settle(window)
+        window.views[view].table.choose(row)
+
+    return scene
+
+
+async def _trouble(window: Window, engine: StandIn) -> None:
+    await _full(window, engine)
+    engine.trading_state = "halted"
+    engine.facts = [
+        Fact("listener", "deaf", "error", "the port does not answer: it is being opened again, attempt 2"),
+        Fact(
+            "ledger", "full", "error", "the disk is full: free space; deliveries are answered 503 until then"
+        ),
+        Fact("account:paper", "ready", "ok", "reconciled, sends orders"),
+        Fact(
+            "account:alpaca-live",
+            "failing",
+            "error",
+            "the broker answered 401 unauthorized: look at its keys",
+        ),
+        Fact("clock", "stepped", "warning", "the clock went forward by 3 min at once"),
+        Fact("trading", "active", "ok", ""),
+        Fact(
+            "loop",
+            "slow",
+            "warning",
+            "the program stood still for 312 ms within the last minute: answers may come late",
+        ),
+    ]
+    engine.announce(frozenset({"status"}))
+    window.doings.show_state("halted")
+    window.notice.say(
+        "Trading is halted: signals are claimed and shown, and nothing is placed. Already on the way: O50.",
+        "warning",
+    )
+
+
+SCENES: dict[str, Callable[[Window, StandIn], object]] = {
+    "empty": _empty,
+    "signals": _chooses("signals", 0),
+    "ambiguous": _chooses("signals", 2),
+    "refused": _chooses("refused", 0),
+    "invalid": _chooses("refused", 4),
+    "orders": _chooses("orders", 3),
+    "reconciliation": _chooses("reconciliation", 0),
+    "activity": _chooses("activity", 0),
+    "trouble": _trouble,
+}
+
+
+async def _picture(out: Path, scene: str, palette: str, size: str) -> None:
+    QApplication.setPalette(PALETTES[palette]())
+    with tempfile.TemporaryDirectory() as home:
+        engine = StandIn(Path(home), NOW)
+        await engine.start()
+        window = Window(engine)
+        window.resize(*SIZES[size])
+        window.show()
+        await _settle(window)
+        await SCENES[scene](window, engine)  # type: ignore[misc]
+        await _settle(window)
+        window.grab().save(str(out / f"{scene}-{palette}-{size}.png"))
+        await window.shut()
+        await engine.close()
+
+
+async def _all(out: Path, wanted: list[str]) -> None:
+    for size in SIZES:
+        for palette in PALETTES:
+            for scene in SCENES:
+                if not wanted or f"{scene}-{palette}-{size}" in wanted:
+                    await _picture(out, scene, palette, size)
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments:
+        print(__doc__)
+        return 2
+    out = Path(arguments[0])
+    out.mkdir(parents=True, exist_ok=True)
+    application = Application(sys.argv[:1])
+    with asyncio.Runner(loop_factory=lambda: qasync.QEventLoop(application)) as runner:
+        runner.run(_all(out, arguments[1:]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
