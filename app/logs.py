@@ -12,6 +12,7 @@ import os
 import queue
 import re
 import sys
+import traceback
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any, TextIO
@@ -53,12 +54,31 @@ def _redact_event(_logger: Any, _method: str, event: _Event) -> _Event:
     return event
 
 
+def _hold_exception(_logger: Any, _method: str, event: _Event) -> _Event:
+    """Only takes hold of the exception: its trace is made on the writing thread, as that reads files."""
+    error = event.pop("exc_info", None)
+    if error is True:
+        error = sys.exc_info()
+    if isinstance(error, BaseException):
+        error = (type(error), error, error.__traceback__)
+    if isinstance(error, tuple) and error[0] is not None:
+        event["_exc_info"] = error
+    return event
+
+
+def _format_exception(_logger: Any, _method: str, event: _Event) -> _Event:
+    error = event.pop("_exc_info", None)
+    if error is not None:
+        event["exception"] = redact("".join(traceback.format_exception(*error)).rstrip())
+    return event
+
+
 _SHARED: tuple[Any, ...] = (
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.ExtraAdder(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
-    structlog.processors.format_exc_info,
+    _hold_exception,
     _redact_event,
 )
 
@@ -112,7 +132,7 @@ class _Sender(logging.handlers.QueueHandler):
 def _formatter(*last: Any) -> logging.Formatter:
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=_SHARED,
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _format_exception, *last],
     )
 
 

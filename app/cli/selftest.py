@@ -67,7 +67,7 @@ async def _run(home: Path, say: Say) -> None:
     from app.secrets import Secrets
 
     # No keyring and no environment: nothing of this home may be found or left anywhere else.
-    engine = Engine(home, port=0, secrets=Secrets(home, {}, keyring=None))
+    engine = Engine(home, port=0, secrets=lambda: Secrets(home, {}, keyring=None))
     try:
         await engine.start()
     except StartRefused as error:

@@ -55,7 +55,7 @@ class Engine:
         clock: Clock | None = None,
         *,
         port: int | None = None,
-        secrets: Secrets | None = None,
+        secrets: Callable[[], Secrets] | None = None,
     ) -> None:
         self.home = home
         self.clock = clock or SystemClock()
@@ -64,7 +64,8 @@ class Engine:
         self.fatal: str | None = None
         """Why the engine stopped itself, where it did."""
         self._wanted_port = port
-        self._secrets = secrets or Secrets(home, os.environ)
+        # Made on the thread that opens the home: it looks at the disk.
+        self._make_secrets = secrets or (lambda: Secrets(home, os.environ))
         self._state: Literal["starting", "running", "stopping"] = "starting"
         self._started_at = self.clock.now()
         self._listeners: list[Listener] = []
@@ -94,7 +95,7 @@ class Engine:
         loop = asyncio.get_running_loop()
         opening = ThreadPoolExecutor(1, thread_name_prefix="opening")
         try:
-            opened = await loop.run_in_executor(opening, open_home, self.home, self.clock, self._secrets)
+            opened = await loop.run_in_executor(opening, open_home, self.home, self.clock, self._make_secrets)
         finally:
             opening.shutdown(wait=False)
         self._opened = opened

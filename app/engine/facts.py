@@ -75,7 +75,7 @@ def trading(state: TradingState) -> Fact:
             return Fact("trading", "active", "ok", "signals become orders")
         case TradingState.EXITS_ONLY:
             return Fact(
-                "trading", "exits only", "warning", "entries are denied, exits go out; resume to end it"
+                "trading", "exits_only", "warning", "entries are denied, exits go out; resume to end it"
             )
         case TradingState.HALTED:
             return Fact("trading", "halted", "warning", "every order is denied; resume to end it")

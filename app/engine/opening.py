@@ -5,7 +5,7 @@ What is wrong with any of them stops the start with one line. Nothing is connect
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class Opened:
         self.lock.release()
 
 
-def open_home(home: Path, clock: Clock, secrets: Secrets) -> Opened:
+def open_home(home: Path, clock: Clock, make_secrets: Callable[[], Secrets]) -> Opened:
     """Takes the home: lock, settings, ledger, recovery, secrets, in this order. Raises StartRefused."""
     try:
         create_home(home)
@@ -67,7 +67,7 @@ def open_home(home: Path, clock: Clock, secrets: Secrets) -> Opened:
             f"{home} cannot be used ({error.strerror or error}): choose another --home"
         ) from error
     try:
-        return _open_locked(home, clock, secrets, lock)
+        return _open_locked(home, clock, make_secrets(), lock)
     except BaseException:
         lock.release()
         raise

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import msgspec
-
-from app.claims.admission import VOIDED
+from app.claims.voided import apply_voided
 from app.domain.order import State
 from app.ledger import orders
 from app.ledger.transaction import Transaction
@@ -18,7 +16,6 @@ from app.settings import Account, Source
 
 WALL_MARK = "wall_mark"
 """Newest wall time that any run has seen, in microseconds (HOLES H32)."""
-_APPLIED = "recovered_event"
 ACTOR = "onefill"
 
 
@@ -38,7 +35,7 @@ def recover(tx: Transaction, now: int) -> Recovered:
     for order in interrupted:
         reason = "INTERRUPTED the program ended while the order was being sent"
         orders.move(tx, order, State.AMBIGUOUS, at=now, actor=ACTOR, reason=reason)
-    voided = _void_again(tx)
+    voided = apply_voided(tx)
     mark = int(tx.meta(WALL_MARK) or 0)
     if interrupted or voided:
         detail = {"in_doubt": [order.name for order in interrupted], "unanswered": voided}
@@ -46,39 +43,6 @@ def recover(tx: Transaction, now: int) -> Recovered:
     return Recovered(
         tuple(order.name for order in interrupted), voided, mark, tx.meta("trading_state") or "active"
     )
-
-
-def _void_again(tx: Transaction) -> int:
-    """A COMMIT that raised may be whole on disk after all; the barrier's event says it was refused (H19).
-
-    Matched by digest and admission time, so that a claim admitted since then is left alone.
-    """
-    last = int(tx.meta(_APPLIED) or 0)
-    newest = tx.one("SELECT max(id) FROM events")
-    changed = 0
-    for (text,) in tx.execute("SELECT detail FROM events WHERE what = ? AND id > ?", (VOIDED, last)):
-        detail = msgspec.json.decode(text)
-        if detail.get("digest") is None:
-            continue
-        digest, admitted_at = bytes.fromhex(detail["digest"]), detail["admitted_at"]
-        back = tx.change(
-            "claims",
-            "UPDATE claims SET unanswered = 1, deliveries = deliveries - 1 "
-            "WHERE digest = ? AND admitted_at = ? AND unanswered = 0",
-            (digest, admitted_at),
-        )
-        if back:
-            tx.change(
-                "deliveries",
-                "UPDATE deliveries SET verdict = 'not_accepted', http_status = 503, reason = 'late' "
-                "WHERE verdict = 'accepted' AND received_at = ? "
-                "AND claim_id = (SELECT id FROM claims WHERE digest = ?)",
-                (admitted_at, digest),
-            )
-        changed += back
-    if newest is not None and newest[0] is not None and newest[0] != last:
-        tx.set_meta(_APPLIED, str(newest[0]))
-    return changed
 
 
 def known_sources(tx: Transaction) -> dict[str, str]:
