@@ -54,10 +54,12 @@ class WriteAheadLog:
 
     def copy(self, pages: int) -> None:
         """Copies the log into the main file if at least so many pages wait; a reader may keep some back."""
-        if self._frames - self._copied < pages:
-            return
         try:
-            self._frames, self._copied = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            # Asked for, since a commit's own count does not tell whether it began the log anew.
+            self._frames, self._copied = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+            if self._frames - self._copied >= pages:
+                mode = apsw.SQLITE_CHECKPOINT_PASSIVE
+                self._frames, self._copied = self._connection.wal_checkpoint(mode=mode)
         except apsw.Error as error:
             log.warning("checkpoint failed", error=str(error))
 
@@ -69,7 +71,7 @@ class WriteAheadLog:
             log.warning("ledger not checkpointed at stop", error=str(error))
 
     def _note(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
-        if pages < self._copied:
+        if pages <= self._frames:
             self._copied = 0
         self._frames = pages
         self.commits += 1
