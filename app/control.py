@@ -16,15 +16,18 @@ import stat
 import struct
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:
     from app.engine import Engine
     from app.tasks import Tasks
+
+T = TypeVar("T")
 
 SOCKET_NAME = "control.sock"
 MAX_REQUEST = 64 * 1024
@@ -33,7 +36,6 @@ MAX_PATH = 100
 """Bytes of a socket's path: the system's limit is 104 on macOS and 108 on Linux."""
 REQUEST_TIMEOUT = 10.0
 ANSWER_TIMEOUT = 60.0
-READ_ONLY = frozenset({"status"})
 
 
 class Request(msgspec.Struct, forbid_unknown_fields=True):
@@ -118,8 +120,7 @@ def _getpeereid(connection: socket.socket) -> int:
 
 @contextlib.asynccontextmanager
 async def serving(engine: Engine) -> AsyncIterator[None]:
-    """Serves the control channel of a started engine. The engine holds the instance lock, so a socket file
-    that is there already is a dead app's."""
+    """Serves the control channel of a started engine for as long as it is entered."""
     if not is_supported():
         yield
         return
@@ -134,30 +135,49 @@ async def serving(engine: Engine) -> AsyncIterator[None]:
         await server.close()
 
 
+async def _beside_the_loop(work: Callable[[], T]) -> T:
+    """Runs what looks at the disk on a thread of its own, which then ends."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix="control")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(thread, work)
+    finally:
+        thread.shutdown(wait=False)
+
+
 class _Server:
     def __init__(self, engine: Engine, tasks: Tasks) -> None:
         self._engine = engine
         self._tasks = tasks
-        self._path = socket_path(engine.home)
+        self._path = Path()
+        self._inode = 0
+        self._actor = "command"
         self._server: asyncio.Server | None = None
-        self._listening: socket.socket | None = None
 
     async def open(self) -> None:
-        _own_folder(self._path.parent, self._engine.home)
-        _remove_stale(self._path)
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening = await _beside_the_loop(self._bind)
         try:
-            before = os.umask(0o177)
-            try:
-                listening.bind(os.fspath(self._path))
-            finally:
-                os.umask(before)
-            self._inode = self._path.stat().st_ino
             self._server = await asyncio.start_unix_server(self._connected, sock=listening, limit=MAX_REQUEST)
         except BaseException:
             listening.close()
             raise
-        self._listening = listening
+
+    def _bind(self) -> socket.socket:
+        """Blocking. The home is locked by us, so what is bound there already is a dead app's."""
+        home = self._engine.home
+        self._actor = f"command:{_user_name()}"
+        self._path = socket_path(home)
+        _own_folder(self._path.parent, home)
+        _remove_stale(self._path)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listening.bind(os.fspath(self._path))
+            # Before anybody can connect, which is when it listens.
+            self._path.chmod(0o600)
+            self._inode = self._path.stat().st_ino
+        except BaseException:
+            listening.close()
+            raise
+        return listening
 
     async def close(self) -> None:
         """Takes no more requests, lets go of those that run, removes the socket's file."""
@@ -166,6 +186,9 @@ class _Server:
         self._server.close()
         await self._tasks.stop()
         await self._server.wait_closed()
+        await _beside_the_loop(self._remove)
+
+    def _remove(self) -> None:
         with contextlib.suppress(OSError):
             if self._path.lstat().st_ino == self._inode:
                 self._path.unlink()
@@ -175,8 +198,7 @@ class _Server:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            user = peer_user(writer.get_extra_info("socket")._sock)
-            if user != os.getuid():
+            if peer_user(writer.get_extra_info("socket")) != os.getuid():
                 return
             while line := await _line(reader):
                 writer.write(msgspec.json.encode(await self._answer(line)) + b"\n")
@@ -200,7 +222,7 @@ class _Server:
             if request.command == "status":
                 return Reply(request.id, msgspec.to_builtins(self._engine.status()))
             result = await self._engine.command(
-                request.command, request.arguments, actor=f"command:{_user_name()}", request_id=request.id
+                request.command, request.arguments, actor=self._actor, request_id=request.id
             )
         except CommandRefused as refused:
             return Reply(request.id, error=str(refused))
