@@ -21,6 +21,7 @@ FILE_NAME = "ledger.sqlite3"
 MARKER_NAME = "ledger.id"
 """Holds the ledger's id: that a home once had a ledger is known even when the ledger is gone."""
 APPLICATION_ID = 0x4F4E4546  # "ONEF"
+MAGIC = b"SQLite format 3\0"
 CHAIN_ROWS_AT_START = 10_000
 LOG_BYTES_KEPT = 16 * 1024 * 1024
 """The write-ahead log is cut back to this size once it has been copied."""
@@ -47,6 +48,8 @@ def open_ledger(home: Path, now: int, vfs: str | None = None) -> apsw.Connection
                 "restore a backup. Only if nothing was ever traded from this home: delete "
                 f"{marker.name} to begin anew"
             )
+        else:
+            _create(path, now, vfs)
         _make_private(path)
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
         connection.set_busy_timeout(2_000)
@@ -137,6 +140,11 @@ def _inspect(path: Path, known: str | None, vfs: str | None) -> None:
     Setting WAL alone would already change a foreign file. Without a log beside it the file is read as
     immutable, so that no log is made either.
     """
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise LedgerRefused(
+                f"{path} is not a database: it is kept as it is; restore a backup, or move it away"
+            )
     log = path.with_name(path.name + "-wal")
     mode = "mode=ro" if log.exists() and log.stat().st_size > 0 else "mode=ro&immutable=1"
     connection = apsw.Connection(
@@ -169,6 +177,30 @@ def _inspect(path: Path, known: str | None, vfs: str | None) -> None:
             )
     finally:
         connection.close(True)
+
+
+def _create(path: Path, now: int, vfs: str | None) -> None:
+    """Makes the ledger under another name and renames it, so that it is there whole or not at all."""
+    new = path.with_name(path.name + ".new")
+    _remove(new)
+    try:
+        _make_private(new)
+        # Not in WAL mode yet: the one file must hold everything when it gets its name.
+        connection = apsw.Connection(str(new), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+        try:
+            _migrate(connection, now)
+        finally:
+            connection.close(True)
+        new.replace(path)
+        _sync_folder(path.parent)
+    except BaseException:
+        _remove(new)
+        raise
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _migrate(connection: apsw.Connection, now: int) -> None:
