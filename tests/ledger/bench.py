@@ -103,7 +103,6 @@ class Ledger:
     """A ledger's folder, disk and writing connection."""
 
     def __init__(self, home: Path) -> None:
-        home.mkdir()
         self.home = home
         self.disk = FaultyVFS()
         self.clock = ManualClock()

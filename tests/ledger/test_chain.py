@@ -75,9 +75,9 @@ async def test_h23_holds_when_many_write_at_once(bench: Bench) -> None:
 
 
 @pytest.fixture
-def chained(tmp_path: Path) -> Iterator[apsw.Connection]:
+def chained(empty_home: Path) -> Iterator[apsw.Connection]:
     """A ledger of five events (the first is its own creation) that can be tampered with."""
-    connection = open_ledger(tmp_path, 1)
+    connection = open_ledger(empty_home, 1)
     transaction = Transaction(connection, set())
     for n in range(4):
         transaction.event(10 + n, "actor", f"what {n}", f"S{n}", {"n": n, "text": "ü\u2028\x00\U0001f600"})
@@ -140,14 +140,14 @@ def test_h23_rows_that_changed_places_are_found(chained: apsw.Connection) -> Non
 
 
 def test_h23_a_cut_tail_is_not_found_and_a_broken_chain_does_not_refuse_the_ledger(
-    chained: apsw.Connection, tmp_path: Path
+    chained: apsw.Connection, empty_home: Path
 ) -> None:
     """What a chain cannot show needs the head from elsewhere; and exits go on whatever it shows."""
     chained.execute("DELETE FROM events WHERE id = 5")
     assert broken_chain(chained) is None
     chained.execute("UPDATE events SET at = 0 WHERE id = 3")
     chained.close()
-    again = open_ledger(tmp_path, 2)
+    again = open_ledger(empty_home, 2)
     assert broken_chain(again) == 3
     Transaction(again, set()).event(1, "test", "goes on", "")
     assert broken_chain(again) == 3

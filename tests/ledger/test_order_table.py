@@ -28,8 +28,8 @@ PATHS: dict[State, tuple[State, ...]] = {
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Iterator[Rows]:
-    ledger = Rows(tmp_path)
+def rows(empty_home: Path) -> Iterator[Rows]:
+    ledger = Rows(empty_home)
     yield ledger
     ledger.close()
 

@@ -1,4 +1,4 @@
-"""The auditors' views: names and columns as promised, times in RFC 3339, a signal's outcome its worst order's."""
+"""The auditors' views: names and columns as promised, times in RFC 3339, the outcome the worst order's."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ TIMES = {
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Iterator[Rows]:
-    ledger = Rows(tmp_path)
+def rows(empty_home: Path) -> Iterator[Rows]:
+    ledger = Rows(empty_home)
     ledger.connection.execute("BEGIN")
     yield ledger
     ledger.close()
@@ -55,15 +55,8 @@ def fill_all(rows: Rows, at: int) -> None:
     order = rows.order(claim, at=at)
     rows.fill(order, at=at)
     rows.tx.event(at, "test", "something", "S1")
-    run = {
-        "account": "paper",
-        "cause": "timer",
-        "started_at": at,
-        "ended_at": at,
-        "result": "OK",
-        "report": "{}",
-    }
-    rows.tx.insert("reconciliations", {**run})
+    run: dict[str, Value] = {"account": "paper", "cause": "timer", "started_at": at, "ended_at": at}
+    rows.tx.insert("reconciliations", {**run, "result": "OK", "report": "{}"})
 
 
 @pytest.mark.parametrize("view", CONTRACT)
