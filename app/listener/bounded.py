@@ -44,8 +44,6 @@ async def read_body(request: web.BaseRequest, clock: Clock, until: int) -> bytes
         raise Refused(answers.TOO_LARGE)
     if request.headers.get("Expect", "").strip().lower() == "100-continue" and not request.content.is_eof():
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # The answer has not begun.
-        request.writer.output_size = 0
     parts: list[bytes] = []
     size = 0
     while part := await _next_part(request, clock, until):

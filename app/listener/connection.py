@@ -145,10 +145,13 @@ class Server(web.Server):
         if idle:
             min(idle, key=lambda connection: connection.idle_since).force_close()
         elif len(open_ones) > 2 * self._cap:
-            transport.abort()
+            # Not at once: aiohttp starts the connection's task first.
+            asyncio.get_running_loop().call_soon(transport.abort)
         held = self._full_lines.take()
         if held is not None:
-            log.warning("more connections than allowed: the oldest idle one was closed", cap=self._cap)
+            log.warning(
+                "more connections than allowed: the one that was idle longest makes room", cap=self._cap
+            )
 
     @property
     def open_connections(self) -> int:

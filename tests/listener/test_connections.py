@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
@@ -21,13 +21,18 @@ async def wires(door: Door, number: int) -> AsyncIterator[list[Wire]]:
         yield [await stack.enter_async_context(wire(door)) for _ in range(number)]
 
 
-async def settled(door: Door, number: int) -> None:
-    """Until the door has seen all that was opened and closed so far."""
-    for _ in range(200):
-        if door.facts.connections == number:
+async def until(condition: Callable[[], bool]) -> None:
+    """Until the loop has come so far."""
+    for _ in range(500):
+        if condition():
             return
         await asyncio.sleep(0)
-    raise AssertionError(f"{door.facts.connections} connections, not {number}")
+    raise AssertionError("it did not come to that")
+
+
+async def settled(door: Door, number: int) -> None:
+    """Until the door has seen all that was opened and closed so far."""
+    await until(lambda: door.facts.connections == number)
 
 
 @pytest.fixture
@@ -110,13 +115,28 @@ async def test_a_delivery_under_way_is_never_closed_for_another() -> None:
         await sender.send(request(HOOK, alert()))
         await ask(door, HEALTH)
         async with wire(door) as late, wire(door) as later:
-            # Twice the cap is the end: with nothing idle to close, the newest is turned away.
             for line in (late, later):
                 await line.send(HEALTH)
             assert (await later.response()).status == 200
             assert await late.is_closed()
         store.hold.set()
         assert (await sender.response()).status == 200
+
+
+async def test_at_twice_the_cap_with_everybody_at_work_the_newest_is_turned_away() -> None:
+    store = FakeStore(hold=asyncio.Event())
+    assert store.hold is not None
+    async with opened(store, max_connections=2) as door, contextlib.AsyncExitStack() as stack:
+        senders = []
+        for number in range(4):
+            senders.append(await stack.enter_async_context(wire(door)))
+            await senders[-1].send(request(HOOK, alert(f"signal-{number}")))
+            await until(lambda number=number: door.facts.deliveries == number + 1)  # type: ignore[misc]
+        async with wire(door) as newest:
+            with contextlib.suppress(ConnectionResetError):
+                assert await newest.is_closed()
+        store.hold.set()
+        assert [(await sender.response()).status for sender in senders] == [200] * 4
 
 
 async def test_facts_count() -> None:
