@@ -16,7 +16,6 @@ from typing import Any, Literal
 import structlog
 
 from app import __version__
-from app.brokers.paper import PaperBookRefused
 from app.claims.ledger_store import LedgerClaimStore
 from app.clock import Clock, SystemClock
 from app.domain.risk import TradingState
@@ -103,7 +102,7 @@ class Engine:
             await self._start_parts(opened)
         except BaseException as error:
             await self.stop()
-            if isinstance(error, PaperBookRefused | DoorCannotOpen):
+            if isinstance(error, DoorCannotOpen):
                 raise StartRefused(str(error)) from error
             raise
         self._state = "running"
@@ -137,6 +136,8 @@ class Engine:
         store = LedgerClaimStore(self._writer, self.clock, instrument_of)
         self._brokers = Brokers(self.home, settings, self.clock)
         await self._brokers.open()
+        for account, why in self._brokers.refused.items():
+            log.error("an account stays closed", account=account, why=why)
         self._trading = Trading(
             writer=self._writer,
             reader=self._reader,
@@ -320,7 +321,8 @@ class Engine:
             facts.ledger(writer.health if writer is not None else None, broken),
         ]
         if trading is not None:
-            found += [facts.account(fact) for fact in trading.facts()]
+            refused = self._brokers.refused if self._brokers else {}
+            found += [facts.account(fact, refused.get(fact.name)) for fact in trading.facts()]
         if watch is not None:
             found.append(facts.clock(watch.behind, watch.jump))
         found.append(facts.trading(state))

@@ -54,7 +54,10 @@ def ledger(health: Health | None, broken_event: int | None) -> Fact:
     return Fact("ledger", "ok", "ok", "every claim is on disk before its answer")
 
 
-def account(fact: AccountFact) -> Fact:
+def account(fact: AccountFact, refused: str | None = None) -> Fact:
+    """`refused`: why this account has no broker at all."""
+    if refused is not None:
+        return Fact(f"account:{fact.name}", "failing", "error", refused)
     return Fact(f"account:{fact.name}", fact.word, _ACCOUNT_LEVELS.get(fact.word, "warning"), fact.reason)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.brokers.base import Broker
 from app.brokers.paper import FILE_NAME as PAPER_FILE
-from app.brokers.paper import PaperBroker, PaperExchange
+from app.brokers.paper import PaperBookRefused, PaperBroker, PaperExchange
 from app.claims.base import Admission
 from app.clock import Clock
 from app.domain.alert import AlertRules
@@ -63,6 +63,8 @@ class Brokers:
     def __init__(self, home: Path, settings: Settings, clock: Clock) -> None:
         self._exchange = PaperExchange(home / PAPER_FILE, clock)
         self._has_paper = any(account.broker == "paper" for account in settings.accounts)
+        self.refused: dict[str, str] = {}
+        """Accounts that stay without a broker until the next start, and why."""
         rules = policies(settings)
         self.setups = {
             account.name: AccountSetup(rules[account.name], self._broker(account))
@@ -70,9 +72,17 @@ class Brokers:
         }
 
     async def open(self) -> None:
-        """Raises PaperBookRefused."""
-        if self._has_paper:
+        """Opens what accounts share. What must not be used stops its own accounts, not the door (H38)."""
+        if not self._has_paper:
+            return
+        try:
             await self._exchange.open()
+        except PaperBookRefused as error:
+            self.refused = {
+                name: str(error)
+                for name, setup in self.setups.items()
+                if setup.policy.account.broker == "paper"
+            }
 
     async def close(self) -> None:
         await self._exchange.close()

@@ -100,7 +100,7 @@ async def test_a_damaged_or_missing_ledger_stops_the_start_and_is_not_made_anew(
         await make_engine(home).start()
     assert not (home / "ledger.sqlite3").exists()
     (home / "ledger.sqlite3").write_bytes(b"not a ledger" * 1000)
-    with pytest.raises(StartRefused, match="cannot be read"):
+    with pytest.raises(StartRefused, match="kept as it is"):
         await make_engine(home).start()
     (home / "ledger.sqlite3").write_bytes(kept)
     async with running(home):
@@ -227,3 +227,38 @@ async def test_addresses_hold_the_token_and_their_repr_does_not(tmp_path: Path) 
         token = addresses[0].local.rpartition("/")[2]
         assert len(token) >= 32
         assert token not in repr(addresses)
+
+
+async def test_h38_an_account_that_cannot_be_used_does_not_shut_the_door(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "paper.sqlite3").write_bytes(b"not a book" * 1000)
+    engine = make_engine(home)
+    await engine.start()
+    try:
+        assert word(engine.status(), "account:paper") == "failing"
+        status, body = await send(engine, "one")
+        assert (status, body["outcome"]["state"]) == (200, "PENDING")
+    finally:
+        await engine.stop()
+    assert (home / "paper.sqlite3").read_bytes() == b"not a book" * 1000
+    (home / "paper.sqlite3").unlink()
+    async with running(home) as engine:
+        (order,) = await settled(engine, 1)
+        assert order["state"] == "DONE"
+
+
+async def test_h19_a_ledger_that_cannot_be_trusted_asks_for_the_stop(tmp_path: Path) -> None:
+    async with running(tmp_path / "home") as engine:
+        engine._give_up("the disk lies")
+        assert engine.stop_requested.is_set()
+        assert engine.fatal == "the disk lies"
+        assert word(engine.status(), "program") == "stopping"
+
+
+@pytest.mark.qasync
+async def test_it_runs_the_same_on_the_windows_loop(tmp_path: Path) -> None:
+    async with running(tmp_path / "home") as engine:
+        assert (await send(engine, "one"))[0] == 200
+        (order,) = await settled(engine, 1)
+        assert order["state"] == "DONE"

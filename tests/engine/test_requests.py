@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import aiohttp
 import apsw
 import pytest
 
 from app.clock import SystemClock
 from app.engine import CommandRefused, Engine
-from app.engine.commands import on_the_ledger
+from app.engine.commands import on_the_ledger, once
 from app.ledger.lock import AlreadyRunning
+from app.ledger.store import open_ledger
+from app.ledger.transaction import Transaction
+from app.ledger.writer import Writer
 from tests.engine.kit import rows, running, send, settled, until, word
 
 
@@ -169,3 +173,26 @@ async def test_on_the_ledger_halts_without_an_app_and_only_without(tmp_path: Pat
     assert await loop.run_in_executor(None, halt, "2") == "halted"
     async with running(home) as engine:
         assert engine.status().trading_state == "active"
+
+
+async def test_the_health_probe_says_halted_and_no_more(tmp_path: Path) -> None:
+    async with running(tmp_path / "home") as engine, aiohttp.ClientSession() as session:
+        address = f"http://127.0.0.1:{engine.status().port}/healthz"
+        for name, expected in (("halt", "halted"), ("resume", "ok")):
+            await engine.command(name, {}, actor="button", request_id=name)
+            async with session.get(address) as response:
+                assert await response.json() == {"status": expected}
+
+
+@pytest.mark.blocking_allowed("the ledger is opened here")
+async def test_h26_the_answer_is_kept_only_with_its_effect(tmp_path: Path) -> None:
+    def fail(_: Transaction) -> dict[str, object]:
+        raise CommandRefused("not now")
+
+    clock = SystemClock()
+    writer = Writer(open_ledger(tmp_path, clock.now()), clock, lambda _: None)
+    with pytest.raises(CommandRefused):
+        await writer.run(lambda tx: once(tx, "1", "halt", {}, 0, fail))
+    assert await writer.run(lambda tx: once(tx, "1", "halt", {}, 0, lambda _: {"done": 1})) == {"done": 1}
+    assert await writer.run(lambda tx: once(tx, "1", "halt", {}, 0, fail)) == {"done": 1}
+    await writer.close()
