@@ -97,6 +97,9 @@ def _redact_inside(token: str) -> str:
 _SIGN = re.compile(r"""[:=]|["'](?=\s*["'])""")
 """What stands between a name and its value; in broken JSON that may be nothing but the two quotes."""
 
+_MOST_SIGNS = 2_000
+"""No alert has so many names; what comes after is blanked unread, for this runs on the loop."""
+
 _LOOK_BACK = 160
 _NAME_STARTS = re.compile(r"""\\.|[,;{}\[\]()<>&|?/:="'\r\n]""")
 _OPENING = re.compile(r"""(?P<slashes>\\*)(?P<quote>["'])""")
@@ -133,9 +136,12 @@ def _pieces(text: str, at: int, key_is_secret: bool) -> Iterator[str]:
     `key_is_secret`: products that send plain text have the secret as `key=`; in JSON it is the identity.
     """
     after_quote = _AFTER_QUOTE if _looks_like_json(text) else _AFTER_QUOTE_IN_TEXT
-    for sign in _SIGN.finditer(text):
+    for number, sign in enumerate(_SIGN.finditer(text)):
         if sign.start() < at:
             continue
+        if number > _MOST_SIGNS:
+            yield text[at : sign.start()] + BLANK
+            return
         name = _name_before(text, sign.end() if sign[0] in "\"'" else sign.start())
         last = (name.split() or [""])[-1]
         if is_secret_name(name) or is_secret_name(last) or (key_is_secret and last.lower() == "key"):

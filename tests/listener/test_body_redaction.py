@@ -218,3 +218,10 @@ def test_what_was_redacted_stays_as_it_is(body: Any) -> None:
 def test_the_worst_bodies_take_no_more_than_a_moment(piece: str) -> None:
     body = '{"secret":' + piece * (65_000 // len(piece))
     assert "***" in redact(body.encode())
+
+
+def test_what_comes_after_more_names_than_any_alert_has_is_blanked_unread() -> None:
+    kept = redact(b"a=1 " * 3_000 + b"secret=hunter2 b=2")
+    assert "hunter2" not in kept
+    assert kept.startswith("a=1 a=1 ")
+    assert kept.endswith("***")
