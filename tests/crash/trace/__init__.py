@@ -1,0 +1,1 @@
+"""The order of writes, syncs and answers, as the operating system saw them."""
