@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 
+from app.ledger.copying import CopyFailed, copy_before_upgrade
 from app.ledger.transaction import GENESIS, Transaction, event_hash
 
 FILE_NAME = "ledger.sqlite3"
@@ -54,6 +55,7 @@ def open_ledger(home: Path, now: int, vfs: str | None = None) -> apsw.Connection
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
         connection.set_busy_timeout(2_000)
         configure(connection)
+        _keep_before_upgrade(connection, path, now)
         _migrate(connection, now)
         ledger_id = _ledger_id(connection)
         if ledger_id != known:
@@ -203,18 +205,31 @@ def _remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
+def _keep_before_upgrade(connection: apsw.Connection, path: Path, now: int) -> None:
+    """A program that is older than its ledger refuses it, so the way back leads over this copy."""
+    version, newest = _scalar(connection, "PRAGMA user_version"), len(migrations())
+    if not 0 < version < newest:
+        return
+    try:
+        copy_before_upgrade(path, now, newest)
+    except CopyFailed as error:
+        raise LedgerRefused(f"{error}; without a copy the ledger {path} is not upgraded") from error
+
+
 def _migrate(connection: apsw.Connection, now: int) -> None:
+    """Moves the ledger forward, one version a transaction; a new one is made at the newest at once."""
     version = _scalar(connection, "PRAGMA user_version")
-    for number, (name, sql) in enumerate(migrations(), start=1):
-        if number <= version:
-            continue
+    newer = list(enumerate(migrations(), start=1))[version:]
+    for steps in [newer] if version == 0 else [[step] for step in newer]:
         connection.execute("BEGIN IMMEDIATE").fetchall()
         try:
-            connection.execute(sql).fetchall()
+            for _, (_, sql) in steps:
+                connection.execute(sql).fetchall()
+            number, (name, _) = steps[-1]
             connection.execute(f"PRAGMA user_version = {number}").fetchall()
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
             transaction = Transaction(connection, set())
-            if number == 1:
+            if version == 0:
                 transaction.set_meta("ledger_id", uuid.uuid4().hex)
             transaction.event(now, "onefill", "migrated", "ledger", {"to": number, "name": name})
             connection.execute("COMMIT").fetchall()
