@@ -1,0 +1,380 @@
+"""The claim store over the real writer: many at once, late tickets, commits that raise, a kill in between."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.claims.admission import admit
+from app.claims.base import Delivery, Refusal, Verdict
+from app.claims.ledger_store import LedgerClaimStore
+from app.claims.rows import Context
+from app.claims.voided import apply_voided
+from app.clock import SECOND
+from app.domain.alert import AlertRules, read_alert
+from app.domain.key import HeaderKeys, KeyPolicy, choose_key, raw_fingerprint
+from app.ledger import batch
+from app.ledger.errors import CommitUnknown, TicketLate
+from app.ledger.store import open_ledger
+from app.ledger.ticket import Outcome, Ticket
+from app.ledger.transaction import Transaction
+from app.listener.body import read_body
+from tests.claims.kit import ADMISSION
+from tests.ledger.bench import Bench, Gate, Ledger, look
+from tests.ledger.faulty_vfs import Call, disk_broken, disk_full
+
+RULES = replace(ADMISSION, source_id="src", source="tradingview")
+
+
+class Shop:
+    """A claim store on a faulty disk."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.store = LedgerClaimStore(bench.writer, bench.clock, lambda _account, symbol, _exchange: symbol)
+        self.rules = RULES
+
+    def claim(self, key: str, ticket: Ticket | None = None, **fields: Any) -> Coroutine[Any, Any, Verdict]:
+        raw = json.dumps({"key": key, "symbol": "AAPL", "action": "buy", "quantity": "1", **fields}).encode()
+        alert = read_alert(read_body(raw), AlertRules())
+        chosen = choose_key("src", alert, HeaderKeys(), KeyPolicy())
+        return self.store.claim(self.rules, self.delivery(raw), alert.signal, chosen, ticket or Ticket())
+
+    def delivery(self, raw: bytes = b"{}") -> Delivery:
+        clock = self.bench.clock
+        return Delivery("src", clock.now(), clock.boot(), raw.decode(), raw_fingerprint(raw))
+
+    def expire_in_commit(self, ticket: Ticket, number: int) -> None:
+        """The door's deadline passes while the commit of that number runs, counted from now."""
+        commits = [0]
+
+        def pass_by() -> None:
+            commits[0] += 1
+            if commits[0] == number:
+                assert ticket.expire()
+
+        self.bench.points["after_commit"] = pass_by
+
+    async def settled(self) -> None:
+        """All that was posted is on disk."""
+        await self.bench.writer.run(lambda tx: tx.execute("SELECT 1"))
+
+    def deliveries(self) -> list[tuple[Any, ...]]:
+        return self.bench.look("SELECT verdict, http_status, reason, key FROM deliveries ORDER BY id")
+
+    def claims(self) -> list[tuple[Any, ...]]:
+        return self.bench.look("SELECT key, deliveries, unanswered FROM claims ORDER BY id")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    made = Ledger(tmp_path / "home")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def shop(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shop]:
+    monkeypatch.setattr(batch, "LOCK_WAIT_MS", 5)
+    bench = Bench(ledger, monkeypatch)
+    yield Shop(bench)
+    await bench.close()
+
+
+# ----------------------------------------------------------------------------------------------- many at once
+
+
+async def test_a_hundred_equal_deliveries_among_two_hundred_others(shop: Shop) -> None:
+    works = [shop.claim(f"k{number}") for number in range(200)]
+    for place in range(100):
+        works.insert(place * 3, shop.claim("same-1"))
+    verdicts = await asyncio.gather(*works)
+    same = [verdict for verdict in verdicts if verdict.key == "same-1"]
+    assert Counter(verdict.kind for verdict in same) == {"accepted": 1, "duplicate": 99}
+    assert sorted(verdict.deliveries or 0 for verdict in same) == list(range(1, 101))
+    assert len({verdict.claim_id for verdict in same}) == 1
+    assert {verdict.kind for verdict in verdicts if verdict.key != "same-1"} == {"accepted"}
+    assert shop.bench.look("SELECT count(*), count(DISTINCT claim_id) FROM orders") == [(201, 201)]
+    assert shop.bench.look("SELECT count(*) FROM deliveries") == [(300,)]
+    assert shop.bench.look("SELECT deliveries FROM claims WHERE key = 'same-1'") == [(100,)]
+    # Only what was on disk was answered, yet not with a commit for each.
+    assert shop.bench.writer.health.commits < 100
+
+
+async def test_h18_a_full_disk_in_a_batch_leaves_each_verdict_true(shop: Shop) -> None:
+    """SQLite rolls all of it back by itself; each is run again alone, as if for the first time."""
+    shop.bench.ledger.connection.execute("PRAGMA cache_spill = 1").fetchall()
+    pages = shop.bench.look("PRAGMA page_count")[0][0]
+    shop.bench.ledger.connection.execute(f"PRAGMA max_page_count = {pages + 3}").fetchall()
+    works = [shop.claim(f"k{number}", comment="x" * 2000) for number in range(8)]
+    works.append(shop.claim("k0", comment="x" * 2000))
+    found = await shop.bench.together(*works)
+    kinds = [result.kind if isinstance(result, Verdict) else "refused" for result in found]
+    assert "refused" in kinds
+    assert "accepted" in kinds
+    on_disk = {key for key, _, unanswered in shop.claims() if not unanswered}
+    assert on_disk == {f"k{n}" for n, kind in enumerate(kinds[:8]) if kind == "accepted"}
+    assert len(shop.deliveries()) == len(kinds) - kinds.count("refused")
+
+
+# ----------------------------------------------------------------------------------------------- late tickets
+
+
+async def test_h17_a_claim_that_went_late_in_its_commit_is_marked_and_its_resend_admitted(shop: Shop) -> None:
+    ticket = Ticket()
+    shop.expire_in_commit(ticket, 1)
+    with pytest.raises(TicketLate) as late:
+        await shop.claim("k1", ticket)
+    assert late.value.ran
+    assert shop.claims() == [("k1", 0, 1)]
+    assert shop.deliveries() == [("not_accepted", 503, "late", "k1")]
+    shop.bench.clock.advance(5 * SECOND)
+    again = await shop.claim("k1")
+    assert (again.kind, again.deliveries) == ("accepted", 1)
+    assert (await shop.claim("k1")).kind == "duplicate"
+    assert shop.claims() == [("k1", 2, 0)]
+    assert shop.bench.look("SELECT count(*) FROM orders") == [(1,)]
+
+
+async def test_h17_what_rests_on_a_late_claim_is_late_with_it_and_nothing_else_is(shop: Shop) -> None:
+    late = Ticket()
+    shop.expire_in_commit(late, 2)
+    refusal = shop.store.refuse(shop.delivery(), Refusal(400, "invalid", "missing_field"), None, Ticket())
+    first, same, other, conflict, refused = await shop.bench.together(
+        shop.claim("k1", late), shop.claim("k1"), shop.claim("k2"), shop.claim("k1", quantity="2"), refusal
+    )
+    assert [type(result) for result in (first, same, conflict)] == [TicketLate] * 3
+    assert other.kind == "accepted"
+    assert isinstance(refused, int)
+    assert shop.claims() == [("k1", 0, 1), ("k2", 1, 0)]
+    assert [row[0] for row in shop.deliveries()] == [
+        "not_accepted", "not_accepted", "accepted", "not_accepted", "invalid",
+    ]  # fmt: skip
+
+
+async def test_h17_a_late_refusal_takes_no_claim_with_it(shop: Shop) -> None:
+    late = Ticket()
+    shop.expire_in_commit(late, 2)
+    refusal = shop.store.refuse(shop.delivery(), Refusal(400, "invalid", "missing_field"), None, late)
+    refused, claimed = await shop.bench.together(refusal, shop.claim("k1"))
+    assert isinstance(refused, TicketLate)
+    assert claimed.kind == "accepted"
+    assert shop.deliveries()[0] == ("invalid", 400, "missing_field", None)
+
+
+async def test_h17_one_that_never_ran_has_its_one_row_as_well(shop: Shop) -> None:
+    gate = Gate()
+    held = shop.bench.start(shop.bench.writer.run(gate))
+    await gate.reached()
+    tickets = [Ticket(), Ticket()]
+    works = [
+        shop.bench.start(shop.claim("k1", tickets[0])),
+        shop.bench.start(shop.claim("k2", tickets[1], action="exit", quantity=None)),
+    ]
+    await asyncio.sleep(0)
+    assert all(ticket.expire() for ticket in tickets)
+    gate.open()
+    await held
+    results = await asyncio.gather(*works, return_exceptions=True)
+    assert [isinstance(result, TicketLate) and not result.ran for result in results] == [True, True]
+    await shop.settled()
+    assert shop.claims() == []
+    assert shop.deliveries() == [("not_accepted", 503, "late", "k1"), ("not_accepted", 503, "late", "k2")]
+    marked = shop.bench.look("SELECT warnings LIKE '%exit_not_placed%' FROM deliveries ORDER BY id")
+    assert marked == [(0,), (1,)]
+    assert (await shop.claim("k1")).kind == "accepted"
+
+
+# ----------------------------------------------------------------------------------------- commits that raise
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+async def test_h19_a_commit_that_raised_is_recorded_once_and_its_resend_admitted(
+    shop: Shop, failing: int
+) -> None:
+    """The commit fails, and with it perhaps the first barriers."""
+    left = [failing]
+
+    def before(call: Call) -> None:
+        if (call.file, call.what) == ("wal", "sync") and left[0]:
+            left[0] -= 1
+            raise disk_broken()
+
+    await shop.claim("k0")
+    shop.bench.disk.before = before
+    results = await shop.bench.together(shop.claim("k1"), shop.claim("k1"), shop.claim("k0"))
+    assert [type(result) for result in results] == [CommitUnknown] * 3
+    while left[0] or shop.bench.writer.health.word != "ok":
+        shop.bench.clock.advance(SECOND)
+        await shop.bench.writer.probe()
+    again = await shop.claim("k1")
+    assert (again.kind, again.deliveries) == ("accepted", 1)
+    assert shop.claims() == [("k0", 1, 0), ("k1", 1, 0)]
+    assert Counter(shop.deliveries()) == {
+        ("accepted", None, None, "k0"): 1,
+        ("not_accepted", 503, "commit_failed", "k1"): 2,
+        ("not_accepted", 503, "commit_failed", "k0"): 1,
+        ("accepted", None, None, "k1"): 1,
+    }
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+async def test_h19_killed_around_the_barrier_a_resend_makes_one_claim(
+    ledger: Ledger, shop: Shop, nth: int
+) -> None:
+    """In every image of the disk, at each sync and on both sides of the barrier, the key is claimed once."""
+    told: dict[str, str] = {}
+    images: list[tuple[Path, dict[str, str]]] = []
+    syncs = [0]
+
+    def image() -> None:
+        images.append((ledger.copy(f"killed-{len(images)}"), dict(told)))
+
+    def before(call: Call) -> None:
+        if (call.file, call.what) == ("wal", "sync"):
+            syncs[0] += 1
+            image()
+            if syncs[0] == nth:
+                raise disk_broken()
+
+    shop.bench.disk.before = before
+    shop.bench.points.update(before_barrier=image, after_barrier=image)
+    for key in ("k1", "k2"):
+        try:
+            told[key] = (await shop.claim(key)).kind
+        except CommitUnknown:
+            told[key] = "503"
+        image()
+    shop.bench.disk.before = None
+    for folder, answers in images:
+        await asyncio.to_thread(_resend_both, folder, answers)
+
+
+def _resend_both(folder: Path, answers: dict[str, str]) -> None:
+    """What a start on this folder and a resend of both keys make of it."""
+    now = ADMISSION.max_age + 1_772_465_400 * SECOND
+    with contextlib.closing(open_ledger(folder, now)) as connection:
+        tx = Transaction(connection, set())
+        apply_voided(tx)
+        context = Context("next run", lambda _account, symbol, _exchange: symbol)
+        for key in ("k1", "k2"):
+            raw = json.dumps({"key": key, "symbol": "AAPL", "action": "buy", "quantity": "1"}).encode()
+            alert = read_alert(read_body(raw), AlertRules())
+            chosen = choose_key("src", alert, HeaderKeys(), KeyPolicy())
+            delivery = Delivery("src", now, 1, raw.decode(), raw_fingerprint(raw))
+            kind = admit(tx, context, RULES, delivery, alert.signal, chosen).kind
+            if answers.get(key) == "accepted":
+                assert kind == "duplicate"
+            if answers.get(key) == "503":
+                assert kind == "accepted", "a 503 that was told lets the resend in"
+    rows = look(folder, "SELECT key, deliveries, unanswered FROM claims ORDER BY key")
+    assert [(key, unanswered) for key, _, unanswered in rows] == [("k1", 0), ("k2", 0)]
+    assert look(folder, "SELECT count(*), max(generation) FROM orders") == [(2, 1)]
+
+
+async def test_h18_no_room_for_the_commit_is_a_refusal_and_then_it_goes_on(shop: Shop) -> None:
+    def before(call: Call) -> None:
+        if (call.file, call.what) == ("wal", "write"):
+            raise disk_full()
+
+    shop.bench.disk.before = before
+    with pytest.raises(CommitUnknown, match="full"):
+        await shop.claim("k1")
+    shop.bench.disk.before = None
+    assert (await shop.claim("k1")).kind == "accepted"
+    assert shop.claims() == [("k1", 1, 0)]
+
+
+# ------------------------------------------------------------------------------------- after the answer, etc.
+
+
+async def test_status_and_milliseconds_are_filled_in_after_the_answer(shop: Shop) -> None:
+    verdict = await shop.claim("k1")
+    assert shop.deliveries() == [("accepted", None, None, "k1")]
+    shop.store.answered(verdict.delivery_id, 200, 12_345)
+    await shop.settled()
+    assert shop.bench.look("SELECT http_status, ack_ms FROM v_deliveries") == [(200, 12.345)]
+
+
+async def test_a_refusal_is_a_row_with_its_fields_and_body(shop: Shop) -> None:
+    refusal = Refusal(400, "invalid", "missing_field", ("symbol",), "an order needs a symbol")
+    delivery = replace(shop.delivery(b'{"a": 1}'), warnings=("age_unknown: no time",))
+    ticket = Ticket()
+    number = await shop.store.refuse(delivery, refusal, "k1", ticket)
+    assert ticket.outcome is Outcome.ACK
+    assert shop.bench.look(
+        "SELECT id, verdict, http_status, reason, fields, detail, key FROM deliveries"
+    ) == [(number, "invalid", 400, "missing_field", '["symbol"]', "an order needs a symbol", "k1")]
+    assert shop.bench.look("SELECT warnings FROM deliveries") == [('["age_unknown: no time"]',)]
+    assert shop.bench.look("SELECT body FROM bodies") == [('{"a": 1}',)]
+
+
+async def test_what_was_answered_without_a_transaction_is_recorded_when_it_can(shop: Shop) -> None:
+    refusal = Refusal(503, "not_accepted", "locked")
+    shop.store.unanswered(shop.delivery(), refusal)
+    shop.store.unanswered(shop.delivery(), refusal, "k1")
+    await shop.settled()
+    assert shop.deliveries() == [("not_accepted", 503, "locked", None), ("not_accepted", 503, "locked", "k1")]
+
+
+async def test_a_flood_without_a_token_is_one_row_an_hour_and_reason(shop: Shop) -> None:
+    for _ in range(500):
+        shop.store.count_unauthenticated("source_or_token")
+    shop.store.count_unauthenticated("bad_secret")
+    await shop.settled()
+    shop.store.count_unauthenticated("bad_secret")
+    await shop.settled()
+    shop.bench.clock.advance(3600 * SECOND)
+    shop.store.count_unauthenticated("bad_secret")
+    await shop.settled()
+    rows = shop.bench.look("SELECT reason, count FROM unauthenticated ORDER BY hour, reason")
+    assert rows == [("bad_secret", 2), ("source_or_token", 500), ("bad_secret", 1)]
+    assert shop.deliveries() == []
+
+
+async def test_counting_goes_on_after_a_write_that_failed(shop: Shop) -> None:
+    def before(call: Call) -> None:
+        raise disk_full()
+
+    shop.bench.disk.before = before
+    shop.store.count_unauthenticated("malformed")
+    await asyncio.gather(shop.settled(), return_exceptions=True)
+    shop.bench.disk.before = None
+    shop.store.count_unauthenticated("malformed")
+    await shop.settled()
+    assert shop.bench.look("SELECT reason, count FROM unauthenticated") == [("malformed", 1)]
+
+
+async def test_a_run_again_counts_once(shop: Shop) -> None:
+    """The writer runs an operation again when the batch that it was in had to be undone."""
+    write = shop.store._counting()
+    shop.store._turned_away.update({(0, "malformed"): 3})
+
+    def write_in_vain(tx: Transaction) -> None:
+        write(tx)
+        raise RuntimeError("the batch is undone")
+
+    with pytest.raises(RuntimeError):
+        await shop.bench.writer.run(write_in_vain)
+    await shop.bench.writer.run(write)
+    assert shop.bench.look("SELECT reason, count FROM unauthenticated") == [("malformed", 3)]
+
+
+async def test_h20_the_door_is_told_to_refuse_while_the_oldest_write_waits(shop: Shop) -> None:
+    words = [shop.store.refuses_at_once]
+    gate = Gate()
+    held = shop.bench.start(shop.bench.writer.run(gate))
+    await gate.reached()
+    shop.bench.clock.advance(6 * SECOND)
+    words.append(shop.store.refuses_at_once)
+    gate.open()
+    await held
+    assert [*words, shop.store.refuses_at_once] == [None, "locked", None]
