@@ -16,6 +16,7 @@ from app.clock import Clock
 from app.engine.commands import LOCK_NAME
 from app.engine.recovery import Recovered, known_sources, recover, register
 from app.engine.status import StartRefused
+from app.failpoint import failpoint
 from app.ledger.errors import word_of
 from app.ledger.lock import AlreadyRunning, InstanceLock
 from app.ledger.store import LedgerRefused, broken_chain, open_ledger
@@ -111,7 +112,9 @@ def _recover(connection: apsw.Connection, settings: Settings, now: int) -> Recov
         tx = Transaction(connection, set())
         register(tx, settings.all_sources, settings.accounts)
         recovered = recover(tx, now)
+        failpoint("before_recovery")
         connection.execute("COMMIT").fetchall()
+        failpoint("after_recovery")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK").fetchall()

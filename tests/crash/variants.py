@@ -51,8 +51,48 @@ def answers_early() -> None:
     batch.Committer._attempt = attempted  # type: ignore[method-assign]
 
 
+class _OneSyncFails(apsw.VFS):
+    """The disk of everything; the first sync of the ledger's log after `key` was written to it fails."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__("one-sync-fails", "", makedefault=True)
+        self.key = key
+        self.is_due = False
+        self.has_failed = False
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
+        return _OneSyncFailsFile(self, name, flags)
+
+
+class _OneSyncFailsFile(apsw.VFSFile):
+    def __init__(self, disk: _OneSyncFails, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
+        super().__init__("unix", name, flags)
+        self._disk = disk
+        path = name.filename() if isinstance(name, apsw.URIFilename) else name or ""
+        self._is_log = path.endswith("ledger.sqlite3-wal")
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        if self._is_log and self._disk.key in bytes(data):
+            self._disk.is_due = True
+        super().xWrite(data, offset)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        if self._is_log and self._disk.is_due and not self._disk.has_failed:
+            self._disk.has_failed = True
+            raise apsw.IOError("the disk refused to sync")
+        super().xSync(flags)
+
+
+def claim_unsynced() -> None:
+    """Not worse, but unlucky: the disk refuses to sync the first alert's claim, once."""
+    global _disk
+    _disk = _OneSyncFails(b"entry-0001")
+
+
+_disk: _OneSyncFails | None = None
+
 VARIANTS: dict[str, Callable[[], None]] = {
-    made.__name__: made for made in (ledger_normal, paper_normal, answers_early)
+    made.__name__: made for made in (ledger_normal, paper_normal, answers_early, claim_unsynced)
 }
 
 if __name__ == "__main__":
