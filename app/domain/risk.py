@@ -1,20 +1,23 @@
 """The limits that stop an entry, in the contract's order, each with its numbers.
 
-Pure. An order that only reduces our own book never comes here but for the halt (HOLES H10). A limit that
-cannot be checked because a figure is missing denies (facts/libraries-and-proof.md 3, rule 3).
+Pure. An order that only reduces our own book is asked for nothing here but the halt (HOLES H10). A limit
+that cannot be checked because a figure is missing denies (facts/libraries-and-proof.md 3, rule 3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from decimal import ROUND_DOWN, Decimal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, localcontext
 from enum import StrEnum
 
 from app.domain.signal import Side
+from app.domain.sizing import WIDE
 
 ZERO = Decimal(0)
 CENT = Decimal("0.01")
+CLOCK_TOLERANCE = 5_000_000
+"""Microseconds that two readings of the wall clock may differ before an age is unknown (HOLES H32)."""
 
 
 class TradingState(StrEnum):
@@ -57,6 +60,21 @@ class Limits:
     capital: Decimal
     allow_short: bool
     symbol_allowed: bool
+    places_brackets: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """How long ago an order was first received, by a clock that may have been set. Microseconds.
+
+    `clock_behind` is how far the wall clock stands before what an earlier run has seen, where the order is
+    of an earlier run; else 0. `waited_for` names what it waited for, where it did.
+    """
+
+    age: int
+    max_age: int
+    clock_behind: int = 0
+    waited_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,34 +82,56 @@ class Entry:
     """An entry as it would be sent, and what stands around it.
 
     Signed quantities; money in the account's currency; times and durations in microseconds. `exposure` is
-    what all our books on the instrument would hold if everything in flight filled, this entry not included.
-    `price` is the broker's, None where there is none.
+    what all our books on the instrument would hold if everything in flight on this side filled and nothing
+    on the other, this entry not included. `price` is the broker's, None where there is none. `elsewhere` is
+    what else is open on the instrument, as numbers of a denial, where our own book is empty.
     """
 
+    symbol: str
     side: Side
     opens: Decimal
     exposure: Decimal
     price: Decimal | None
     equity: Decimal
     cash: Decimal
-    other_books: tuple[Decimal, ...]
     step: Decimal
-    age: int
-    max_age: int
-    orders_last_minute: int
-    orders_today: int
-    open_positions: int
-    is_new_position: bool
-    day_loss: Decimal
-    since_last_order: int | None
+    age: Age
+    has_brackets: bool = False
+    other_books: tuple[Decimal, ...] = ()
+    """Nets of our other books on the instrument, and what their entries in flight may make of them."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    orders_last_minute: int = 0
+    orders_today: int = 0
+    open_positions: int = 0
+    is_new_position: bool = True
+    day_loss: Decimal = ZERO
+    since_last_order: int | None = None
 
 
 def first_denial(entry: Entry, limits: Limits, trading: TradingState) -> Denial | None:
     """The first limit that stops this entry, or None (order of CONTRACT 3, 'Denials')."""
-    for check in _CHECKS:
-        found = check(entry, limits, trading)
-        if found is not None:
-            return found
+    with localcontext(WIDE):
+        found = halted(trading, opens=True) or stale(entry.age)
+        for check in _CHECKS:
+            found = found or check(entry, limits)
+        return found
+
+
+def halted(trading: TradingState, *, opens: bool) -> Denial | None:
+    """The kill switch; the only limit that an exit is asked for."""
+    if trading is TradingState.HALTED or (opens and trading is TradingState.EXITS_ONLY):
+        return denial("TRADING_HALTED", state=trading.value)
+    return None
+
+
+def stale(age: Age) -> Denial | None:
+    """Too old, or of an age that nobody knows because the clock was set back (HOLES H32)."""
+    waited = {"waited_for": age.waited_for} if age.waited_for else {}
+    behind = max(age.clock_behind, -age.age - CLOCK_TOLERANCE)
+    if behind > 0:
+        return denial("STALE", age="unknown", clock_behind=f"{behind / 1e6:.1f}s", **waited)
+    if age.age > age.max_age:
+        return denial("STALE", age=f"{age.age / 1e6:.1f}s", limit=f"{age.max_age / 1e6:g}s", **waited)
     return None
 
 
@@ -99,45 +139,45 @@ def ceiling(limits: Limits, equity: Decimal) -> Decimal:
     """The largest position in money: capital / divisor, rounded down to cents. Capital is the smaller of
     what is configured and what the broker says the account is worth."""
     capital = min(limits.capital, equity) if limits.capital > ZERO else equity
-    return (max(ZERO, capital) / limits.position_divisor).quantize(CENT, rounding=ROUND_DOWN)
+    return WIDE.quantize(WIDE.divide(max(ZERO, capital), Decimal(limits.position_divisor)), CENT)
 
 
-def _halted(_entry: Entry, _limits: Limits, trading: TradingState) -> Denial | None:
-    return None if trading is TradingState.ACTIVE else denial("TRADING_HALTED", state=trading.value)
+def _symbol(entry: Entry, limits: Limits) -> Denial | None:
+    return None if limits.symbol_allowed else denial("SYMBOL_NOT_ALLOWED", symbol=entry.symbol)
 
 
-def _stale(entry: Entry, _limits: Limits, _trading: TradingState) -> Denial | None:
-    if entry.age <= entry.max_age:
-        return None
-    return denial("STALE", age=f"{entry.age / 1e6:.1f}s", limit=f"{entry.max_age / 1e6:g}s")
-
-
-def _symbol(_entry: Entry, limits: Limits, _trading: TradingState) -> Denial | None:
-    return None if limits.symbol_allowed else denial("SYMBOL_NOT_ALLOWED")
-
-
-def _short(entry: Entry, limits: Limits, _trading: TradingState) -> Denial | None:
+def _short(entry: Entry, limits: Limits) -> Denial | None:
     if entry.side is Side.BUY or limits.allow_short:
         return None
-    return denial("SHORT_NOT_ALLOWED", quantity=entry.opens)
+    return denial("SHORT_NOT_ALLOWED", opens=entry.opens, **entry.elsewhere)
 
 
-def _opposing(entry: Entry, _limits: Limits, _trading: TradingState) -> Denial | None:
+def _other_book(entry: Entry, _limits: Limits) -> Denial | None:
+    if entry.side is Side.BUY or not entry.elsewhere:
+        return None
+    return denial("OTHER_BOOK_OPEN", **entry.elsewhere)
+
+
+def _opposing(entry: Entry, _limits: Limits) -> Denial | None:
     opposing = [other for other in entry.other_books if other * entry.side.sign < ZERO]
     return denial("OPPOSING_BOOK", other_book=opposing[0]) if opposing else None
 
 
-def _no_price(entry: Entry, _limits: Limits, _trading: TradingState) -> Denial | None:
+def _brackets(entry: Entry, limits: Limits) -> Denial | None:
+    return denial("BRACKETS_UNSUPPORTED") if entry.has_brackets and not limits.places_brackets else None
+
+
+def _no_price(entry: Entry, _limits: Limits) -> Denial | None:
     return denial("REFERENCE_PRICE_UNAVAILABLE") if entry.price is None else None
 
 
-def _too_small(entry: Entry, _limits: Limits, _trading: TradingState) -> Denial | None:
+def _too_small(entry: Entry, _limits: Limits) -> Denial | None:
     if entry.opens >= entry.step:
         return None
     return denial("QUANTITY_BELOW_MINIMUM", quantity=entry.opens, minimum=entry.step)
 
 
-def _position(entry: Entry, limits: Limits, _trading: TradingState) -> Denial | None:
+def _position(entry: Entry, limits: Limits) -> Denial | None:
     assert entry.price is not None
     most = ceiling(limits, entry.equity)
     projected = abs(entry.exposure + entry.side.sign * entry.opens) * entry.price
@@ -151,55 +191,47 @@ def _position(entry: Entry, limits: Limits, _trading: TradingState) -> Denial | 
     )
 
 
-def _notional(entry: Entry, limits: Limits, _trading: TradingState) -> Denial | None:
+def _notional(entry: Entry, limits: Limits) -> Denial | None:
     assert entry.price is not None
     most = limits.max_order_notional if limits.max_order_notional > ZERO else ceiling(limits, entry.equity)
     notional = entry.opens * entry.price
-    return (
-        None if notional <= most else denial("NOTIONAL_EXCEEDS_MAX_PER_ORDER", notional=notional, limit=most)
-    )
-
-
-def _positions(entry: Entry, limits: Limits, _trading: TradingState) -> Denial | None:
-    if (
-        limits.max_open_positions == 0
-        or not entry.is_new_position
-        or entry.open_positions < limits.max_open_positions
-    ):
+    if notional <= most:
         return None
-    return denial("MAX_OPEN_POSITIONS", open=entry.open_positions, limit=limits.max_open_positions)
+    return denial("NOTIONAL_EXCEEDS_MAX_PER_ORDER", notional=notional, limit=most)
 
 
-def _loss(entry: Entry, limits: Limits, _trading: TradingState) -> Denial | None:
+def _positions(entry: Entry, limits: Limits) -> Denial | None:
+    most = limits.max_open_positions
+    if not most or not entry.is_new_position or entry.open_positions < most:
+        return None
+    return denial("MAX_OPEN_POSITIONS", open=entry.open_positions, limit=most)
+
+
+def _loss(entry: Entry, limits: Limits) -> Denial | None:
     if limits.max_daily_loss == ZERO or entry.day_loss < limits.max_daily_loss:
         return None
     return denial("DAILY_LOSS_LIMIT", loss=entry.day_loss, limit=limits.max_daily_loss)
 
 
-def _cooldown(entry: Entry, limits: Limits, _trading: TradingState) -> Denial | None:
-    if limits.cooldown == 0 or entry.since_last_order is None or entry.since_last_order >= limits.cooldown:
+def _cooldown(entry: Entry, limits: Limits) -> Denial | None:
+    since = entry.since_last_order
+    if limits.cooldown == 0 or since is None or since >= limits.cooldown:
         return None
-    return denial(
-        "COOLDOWN", since=f"{entry.since_last_order / 1e6:.1f}s", limit=f"{limits.cooldown / 1e6:g}s"
+    return denial("COOLDOWN", since=f"{since / 1e6:.1f}s", limit=f"{limits.cooldown / 1e6:g}s")
+
+
+def _rate(entry: Entry, limits: Limits) -> Denial | None:
+    windows = (
+        ("60s", entry.orders_last_minute, limits.max_orders_per_minute),
+        ("day", entry.orders_today, limits.max_orders_per_day),
     )
-
-
-def _rate(entry: Entry, limits: Limits, _trading: TradingState) -> Denial | None:
-    if limits.max_orders_per_minute and entry.orders_last_minute >= limits.max_orders_per_minute:
-        return denial(
-            "RATE_LIMIT_EXCEEDED",
-            window="60s",
-            sent=entry.orders_last_minute,
-            limit=limits.max_orders_per_minute,
-        )
-    if limits.max_orders_per_day and entry.orders_today >= limits.max_orders_per_day:
-        return denial(
-            "RATE_LIMIT_EXCEEDED", window="day", sent=entry.orders_today, limit=limits.max_orders_per_day
-        )
+    for window, sent, most in windows:
+        if most and sent >= most:
+            return denial("RATE_LIMIT_EXCEEDED", window=window, sent=sent, limit=most)
     return None
 
 
-def _funds(entry: Entry, _limits: Limits, _trading: TradingState) -> Denial | None:
+def _funds(entry: Entry, _limits: Limits) -> Denial | None:
     assert entry.price is not None
     needed = entry.opens * entry.price
     if entry.side is Side.SELL or needed <= entry.cash:
@@ -207,12 +239,12 @@ def _funds(entry: Entry, _limits: Limits, _trading: TradingState) -> Denial | No
     return denial("INSUFFICIENT_FUNDS", needed=needed, cash=entry.cash)
 
 
-_CHECKS: tuple[Callable[[Entry, Limits, TradingState], Denial | None], ...] = (
-    _halted,
-    _stale,
+_CHECKS: tuple[Callable[[Entry, Limits], Denial | None], ...] = (
     _symbol,
     _short,
+    _other_book,
     _opposing,
+    _brackets,
     _no_price,
     _too_small,
     _position,
@@ -223,3 +255,5 @@ _CHECKS: tuple[Callable[[Entry, Limits, TradingState], Denial | None], ...] = (
     _rate,
     _funds,
 )
+"""After halt and age, in the contract's order. What needs a venue (SYMBOL_NOT_MAPPED, MARKET_CLOSED,
+PRICE_OUTSIDE_BAND, DRIFT) has its place among them when an adapter can answer it."""

@@ -14,7 +14,7 @@ def day_of(now: int, zone: str) -> str:
 
 
 def day_start(now: int, zone: str) -> int:
-    """Midnight of that day, as UTC microseconds."""
+    """The first moment of that day, as UTC microseconds; of two midnights (clocks set back) the first."""
     local = datetime.fromtimestamp(now // SECOND, ZoneInfo(zone))
-    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     return int(midnight.astimezone(UTC).timestamp()) * SECOND

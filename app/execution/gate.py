@@ -7,26 +7,37 @@ no two orders can pass on the same room. Nothing here talks to a broker.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import msgspec
 
 from app.brokers.base import OrderRequest
-from app.clock import SECOND
-from app.domain.book import Holdings, Misplaced, Nothing, Trade, plan, reads_as_exit
+from app.domain.book import Holdings, Nothing, Trade, plan
 from app.domain.client_order_id import client_order_id
 from app.domain.order import OrdStatus, State
-from app.domain.risk import Denial, TradingState, denial, first_denial
-from app.domain.signal import Action, OrderType, Signal
+from app.domain.risk import Denial, first_denial
+from app.domain.sizing import SMALLEST_STEP, WIDE
 from app.execution import exposure
 from app.execution.policy import Policy, View
+from app.execution.ruling import (
+    CancelBook,
+    Claim,
+    Denied,
+    EarlierRuns,
+    Ready,
+    Wait,
+    age_of,
+    claim_of,
+    earlier_of_book,
+    is_superseded,
+    judge,
+    trading_state,
+)
 from app.ledger import orders
 from app.ledger.orders import Order, plain
 from app.ledger.transaction import Transaction
 
 ZERO = Decimal(0)
-RESTING_AFTER = 5 * SECOND
-"""A market order still working after this long is cancelled by an exit like a resting one (HOLES H4)."""
 ACTOR = "worker"
 
 
@@ -43,7 +54,6 @@ class Send:
 class Waits:
     """The order stays PENDING; `cancel` names own working orders that must end first."""
 
-    reason: str
     cancel: tuple[Order, ...] = ()
 
 
@@ -51,83 +61,107 @@ class Waits:
 class Over:
     """The order ended here: denied, or nothing to do. `cancel` names orders that a cancel signal ends."""
 
-    order: Order
     cancel: tuple[Order, ...] = ()
 
 
-Decision = Send | Waits | Over | None
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Nothing was decided: the broker was not asked yet, or what it said is older than our own fills."""
+
+
+Decision = Send | Waits | Over | LookAgain | None
 """None: the order was no longer PENDING."""
 
 
 def decide(
-    tx: Transaction, order_id: int, policy: Policy, view: View, now: int, last_seen_wall: int
+    tx: Transaction,
+    order_id: int,
+    policy: Policy,
+    earlier: EarlierRuns,
+    view: View | None,
+    now: int,
+    *,
+    reachable: bool,
 ) -> Decision:
-    """Decides one order. `last_seen_wall` is the newest wall time an earlier run has recorded (HOLES H32)."""
+    """Decides one order. `view` is None where the broker was not asked; `reachable` says if it may be."""
     order = orders.get(tx, order_id)
     if order.state is not State.PENDING:
         return None
-    row = tx.one("SELECT signal, unanswered, digest FROM claims WHERE id = ?", (order.claim_id,))
-    assert row is not None
-    signal = msgspec.json.decode(row[0], type=Signal)
-    case = _Case(tx, order, signal, policy, view, now, digest=row[2], wall_mark=last_seen_wall)
-    if row[1]:
-        return case.unanswered()
-    return case.decide()
+    case = _Case(tx, order, claim_of(tx, order), policy, earlier, now)
+    with localcontext(WIDE):
+        return case.decide(view, reachable=reachable)
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
     tx: Transaction
     order: Order
-    signal: Signal
+    claim: Claim
     policy: Policy
-    view: View
+    earlier: EarlierRuns
     now: int
-    digest: bytes
-    wall_mark: int
 
-    # ---------------------------------------------------------------- the ways it can end
+    def decide(self, view: View | None, *, reachable: bool) -> Decision:
+        ruling = judge(
+            self.tx, self.order, self.claim, self.policy, self.earlier, self.now, reachable=reachable
+        )
+        match ruling:
+            case Denied(denial=denied):
+                return self._deny(denied)
+            case Wait():
+                return self._wait(ruling)
+            case CancelBook():
+                return self._cancel()
+            case Ready():
+                books = tuple(orders.books(self.tx, self.order.account, self.order.instrument))
+                if view is None or view.books != books:
+                    return LookAgain()
+                return self._trade(view, exits=ruling.exits)
 
-    def unanswered(self) -> Decision:
-        """The sender was told 503 and may send again: nothing is placed, and nothing waits for ever."""
-        if self.order.not_after is not None and self.now > self.order.not_after:
-            return self._deny(denial("STALE", unanswered="503 was answered and no resend came"))
-        orders.note(self.tx, self.order, at=self.now, reason="WAITING_FOR_RESEND")
-        return Waits("WAITING_FOR_RESEND")
+    # ---------------------------------------------------------------- what is sent
 
-    def decide(self) -> Decision:
-        trading = TradingState(self.tx.meta("trading_state") or TradingState.ACTIVE.value)
-        if trading is TradingState.HALTED and self.signal.action is not Action.CANCEL:
-            return self._deny(denial("TRADING_HALTED", state=trading.value))
-        if self.signal.action is Action.CANCEL:
-            return self._cancel()
-        held = exposure.holdings(self.tx, self.order, self.view)
-        effective = held.book + held.in_flight
-        exits = reads_as_exit(self.signal, held.book) or reads_as_exit(self.signal, effective)
-        turns = self.signal.action is Action.REVERSE or (self.signal.target or ZERO) * effective < ZERO
-        wait = self._must_wait(exits=exits, needs_settled_book=exits or turns)
-        if wait is not None:
-            return self._wait(wait, exits=exits)
-        if not exits and self.policy.size_needs_price and self._price() is None:
-            return self._deny(denial("REFERENCE_PRICE_UNAVAILABLE"))
-        size = self.policy.entry_size(self.signal.quantity, self._price(), self.view.account.equity)
-        intended = plan(self.signal, held, size, sized_by_signal=self.policy.sized_by_signal)
-        match intended:
-            case Nothing(detail=detail):
-                return self._nothing(detail)
-            case Misplaced(detail=detail):
-                return self._deny(Denial("OTHER_BOOK_OPEN", (("books", detail),)))
+    def _trade(self, view: View, *, exits: bool) -> Decision:
+        held = exposure.holdings(self.tx, self.order, view.position)
+        price = self._price(view)
+        size = self.policy.entry_size(self.claim.signal.quantity, price, view.account.equity)
+        # A size that takes a price where there is none: the limits deny whatever opens, be it one step.
+        planned = plan(
+            self.claim.signal,
+            held,
+            SMALLEST_STEP if size is None else size,
+            sized_by_signal=self.policy.sized_by_signal,
+        )
+        if isinstance(planned, Trade):
+            planned = self._within_limits(planned, held, view, price)
+        if exits or (isinstance(planned, Trade) and planned.reduces > ZERO):
+            self._supersede()
+        match planned:
             case Trade():
-                return self._send(self._within_limits(intended, held, trading), intended)
+                return self._send(planned, held, view)
+            case Nothing(detail=detail):
+                return self._over(State.DONE, f"NOTHING_TO_DO {detail}")
+            case Denial():
+                return self._deny(planned)
 
-    def _within_limits(self, trade: Trade, held: Holdings, trading: TradingState) -> Trade | Denial:
+    def _within_limits(
+        self, trade: Trade, held: Holdings, view: View, price: Decimal | None
+    ) -> Trade | Denial:
         """Limits stop what opens; what only reduces our book goes out whatever they say (HOLES H10)."""
-        if trade.opens == ZERO:
+        if trade.reduces > ZERO and trade.opens == ZERO:
             return trade
         entry = exposure.entry(
-            self.tx, self.order, self.policy, self.view, trade, held, self._price(), self._age(), self.now
+            self.tx,
+            self.order,
+            self.claim.signal,
+            self.policy,
+            view,
+            trade,
+            held,
+            price,
+            age_of(self.order, self.policy, self.earlier, self.now),
+            self.now,
         )
-        denied = self._clock_denial() or first_denial(entry, self.policy.limits(self.signal.symbol), trading)
+        denied = first_denial(entry, self.policy.limits(self.claim.signal.symbol), trading_state(self.tx))
         if denied is None:
             return trade
         if trade.reduces == ZERO:
@@ -135,158 +169,98 @@ class _Case:
         self.tx.event(self.now, ACTOR, "order cut to its exit", self.order.name, {"denied": denied.text})
         return Trade(trade.side, trade.reduces, ZERO)
 
-    def _send(self, allowed: Trade | Denial, intended: Trade) -> Decision:
-        if isinstance(allowed, Denial):
-            return self._deny(allowed)
-        exits = allowed.opens == ZERO
-        if exits:
-            self._supersede_older_entries()
+    def _send(self, trade: Trade, held: Holdings, view: View) -> Send:
+        """Writes SUBMITTING and the attempt: from here on the order may be at the broker."""
+        if trade.reduces > ZERO and held.at_broker < abs(held.book):
+            numbers = {"book": plain(held.book), "broker_position": plain(held.broker_position)}
+            self.tx.event(self.now, ACTOR, "drift", self.order.name, numbers)
+        environment = "live" if self.policy.account.live else "paper"
         cid = self.order.client_order_id or client_order_id(
-            f"{self.policy.account.broker}:{self.view.account.identity}",
-            self.digest,
+            f"{self.policy.account.broker}:{environment}:{view.account.identity}",
+            self.claim.digest,
             self.order.leg,
             self.order.generation,
         )
+        detail = {"side": trade.side.value, "reduces": plain(trade.reduces), "opens": plain(trade.opens)}
         order = orders.move(
             self.tx,
             self.order,
             State.SUBMITTING,
             at=self.now,
             actor=ACTOR,
-            detail={
-                "quantity": plain(allowed.quantity),
-                "side": allowed.side.value,
-                "cut": allowed != intended,
-            },
-            side=allowed.side.value,
-            quantity=plain(allowed.quantity),
-            purpose="exit" if exits else "entry",
+            detail={**detail, "book": plain(held.book)},
+            side=trade.side.value,
+            quantity=plain(trade.quantity),
+            purpose="exit" if trade.opens == ZERO else "entry",
             client_order_id=cid,
             ord_status=OrdStatus.PENDING_NEW.value,
-            not_after=None if exits else self.order.not_after,
         )
         request = OrderRequest(
             client_order_id=cid,
             instrument=order.instrument,
-            side=allowed.side,
-            quantity=allowed.quantity,
+            side=trade.side,
+            quantity=trade.quantity,
             type=order.type,
             limit_price=order.limit_price,
             stop_price=order.stop_price,
             tif=order.tif,
-            reference_price=self.signal.price,
+            reference_price=self.claim.signal.price,
         )
+        number = self.tx.one("SELECT count(*) FROM attempts WHERE order_id = ?", (order.id,))
         attempt = self.tx.insert(
             "attempts",
             {
                 "order_id": order.id,
-                "number": 1 + self._attempts(),
+                "number": 1 + (number[0] if number else 0),
                 "at": self.now,
-                "identity": self.view.account.identity,
-                "endpoint": self.view.account.endpoint,
+                "identity": view.account.identity,
+                "endpoint": view.account.endpoint,
                 "request": msgspec.json.encode(request).decode(),
                 "arrival_deadline": self.now + self.policy.arrival_bound,
             },
         )
         return Send(order, request, attempt)
 
+    def _price(self, view: View) -> Decimal | None:
+        """The venue's; where the payload prices, the order's limit or stop, the alert's, the last (H8)."""
+        if not view.priced_by_payload:
+            return view.price or None
+        own = self.order.limit_price or self.order.stop_price
+        return own or self.claim.signal.price or view.price
+
+    # ---------------------------------------------------------------- the ways it can end or wait
+
     def _deny(self, denied: Denial) -> Over:
-        order = orders.move(self.tx, self.order, State.DENIED, at=self.now, actor=ACTOR, reason=denied.text)
-        return Over(order)
+        return self._over(State.DENIED, denied.text)
 
-    def _nothing(self, detail: str) -> Over:
-        reason = f"NOTHING_TO_DO {detail}".strip()
-        return Over(orders.move(self.tx, self.order, State.DONE, at=self.now, actor=ACTOR, reason=reason))
+    def _over(self, state: State, reason: str) -> Over:
+        orders.move(self.tx, self.order, state, at=self.now, actor=ACTOR, reason=reason)
+        return Over()
 
-    def _wait(self, wait: Waits, *, exits: bool) -> Decision:
-        stale = None if exits else self._stale()
-        if stale is not None:
-            return self._deny(stale)
-        orders.note(
-            self.tx,
-            self.order,
-            at=self.now,
-            reason=wait.reason,
-            purpose="exit" if exits else self.order.purpose,
-        )
-        for order in wait.cancel:
-            orders.note(self.tx, order, at=self.now, cancel_requested=1)
-        return wait
+    def _wait(self, wait: Wait) -> Waits:
+        purpose = "exit" if wait.closes else self.order.purpose
+        orders.note(self.tx, self.order, at=self.now, reason=wait.reason, purpose=purpose)
+        for other in wait.cancel:
+            orders.note(self.tx, other, at=self.now, cancel_requested=1)
+        return Waits(wait.cancel)
 
-    def _cancel(self) -> Decision:
+    def _cancel(self) -> Over:
         """Ends every own order of the book that was admitted before; unresolved ones end when found (H7)."""
-        ended: list[str] = []
-        working: list[Order] = []
-        for other in self._earlier("state NOT IN ('DONE', 'DENIED', 'NOT_PLACED')"):
-            if other.purpose == "cancel":
-                continue
+        found = earlier_of_book(self.tx, self.order, "purpose <> 'cancel'")
+        for other in found:
             if other.state is State.PENDING:
                 orders.move(
                     self.tx, other, State.DENIED, at=self.now, actor=ACTOR, reason="CANCELED_BY_SIGNAL"
                 )
             else:
                 orders.note(self.tx, other, at=self.now, cancel_requested=1)
-                working.append(other)
-            ended.append(other.name)
-        reason = "CANCELED " + " ".join(ended) if ended else "NOTHING_TO_DO no open order"
-        order = orders.move(self.tx, self.order, State.DONE, at=self.now, actor=ACTOR, reason=reason)
-        return Over(order, tuple(working))
+        names = " ".join(other.name for other in found)
+        self._over(State.DONE, f"CANCELED {names}" if names else "NOTHING_TO_DO no open order")
+        return Over(tuple(other for other in found if other.state is not State.PENDING))
 
-    def _supersede_older_entries(self) -> None:
-        for other in self._earlier("state = 'PENDING' AND purpose = 'undecided'"):
-            reason = f"SUPERSEDED_BY_EXIT exit={self.order.name}"
-            orders.move(self.tx, other, State.DENIED, at=self.now, actor=ACTOR, reason=reason)
-
-    # ---------------------------------------------------------------- what it looks at
-
-    def _must_wait(self, *, exits: bool, needs_settled_book: bool) -> Waits | None:
-        whole_account = self.policy.account.gate == "hold_account" and not exits
-        unknown = exposure.unresolved(self.tx, self.order, whole_account=whole_account)
-        if unknown:
-            return Waits(f"WAITING_FOR_{unknown[0].name}")
-        if needs_settled_book:
-            working = [other for other in self._earlier("state = 'WORKING'") if other.leaves > ZERO]
-            if working:
-                resting = tuple(other for other in working if self._is_resting_entry(other))
-                return Waits(f"WAITING_FOR_{working[0].name}", resting)
-        # An entry behind an exit that still waits would be closed by it (HOLES H3).
-        earlier = self._earlier("purpose = 'exit' AND state IN ('PENDING', 'WORKING')")
-        return Waits(f"WAITING_FOR_{earlier[0].name}") if earlier else None
-
-    def _is_resting_entry(self, other: Order) -> bool:
-        if other.cancel_requested or other.purpose == "exit":
-            return False
-        return other.type is not OrderType.MARKET or self.now - other.updated_at > RESTING_AFTER
-
-    def _earlier(self, condition: str) -> list[Order]:
-        """Orders of this book that were admitted before this one."""
-        return exposure.of_book(self.tx, self.order, f"{condition} AND claim_id < ?", self.order.claim_id)
-
-    def _attempts(self) -> int:
-        row = self.tx.one("SELECT count(*) FROM attempts WHERE order_id = ?", (self.order.id,))
-        return int(row[0]) if row else 0
-
-    def _price(self) -> Decimal | None:
-        """The broker's price; where the payload prices it, the order's own limit or stop comes first (H8)."""
-        own = self.order.limit_price or self.order.stop_price
-        return own if own is not None and self.view.priced_by_payload else self.view.price
-
-    def _age(self) -> int:
-        """Since the first receipt that this admission counts from; replayed orders carry their own bound."""
-        if self.order.not_after is None:
-            return 0
-        return self.now - (self.order.not_after - self.policy.max_order_age)
-
-    def _stale(self) -> Denial | None:
-        age = self._age()
-        if age <= self.policy.max_order_age:
-            return None
-        return denial("STALE", age=f"{age / SECOND:.1f}s", limit=f"{self.policy.max_order_age / SECOND:g}s")
-
-    def _clock_denial(self) -> Denial | None:
-        """A clock that stands before what an earlier run has seen makes every age a guess (HOLES H32)."""
-        if self.now >= self.wall_mark and self._age() >= -5 * SECOND:
-            return None
-        return denial(
-            "STALE", clock="set back", behind=f"{max(self.wall_mark - self.now, -self._age()) / SECOND:.0f}s"
-        )
+    def _supersede(self) -> None:
+        """No entry goes out after a later exit of its book, whatever the exit found to do (HOLES H3)."""
+        for other in earlier_of_book(self.tx, self.order, "state = 'PENDING'"):
+            if is_superseded(other, self.order):
+                reason = f"SUPERSEDED_BY_EXIT exit={self.order.name}"
+                orders.move(self.tx, other, State.DENIED, at=self.now, actor=ACTOR, reason=reason)

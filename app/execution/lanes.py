@@ -1,41 +1,69 @@
 """Lanes: one worker an account and instrument, fed from the ledger in the order of admission.
 
 A lane catches whatever goes wrong and goes on: if bytes may have left, the order is AMBIGUOUS, else it is a
-person's (HOLES H34). A parked entry blocks nobody behind it.
+person's (HOLES H34). What waits blocks nobody behind it, and is left alone until something has changed.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol
 
-import msgspec
+import apsw
 import structlog
 
-from app.brokers.base import HeldBack, LookupFailed, SubmitReply, Unknown
+from app.brokers.base import Broker, HeldBack, LastCheck, LookupFailed, SubmitReply, Unknown
 from app.clock import SECOND, Clock
 from app.domain.order import State
-from app.domain.signal import Signal
 from app.execution import replies
-from app.execution.gate import Decision, Send, decide
+from app.execution.gate import LookAgain, Send, decide
+from app.execution.policy import View
+from app.execution.ruling import EarlierRuns, Ready, Wait, claim_of, judge
 from app.execution.session import Session
 from app.failpoint import failpoint
 from app.ledger import orders
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.orders import Order
+from app.ledger.orders import OPEN, Order
 from app.ledger.reader import Reader
 from app.ledger.transaction import LostUpdate, Transaction
 from app.ledger.writer import Writer
 
 log = structlog.get_logger(__name__)
 
+RECORD_RETRY = 0.2
+"""Seconds between tries to write down what a broker has already answered."""
+HOLD_OFF = (1 * SECOND, 2 * SECOND, 5 * SECOND, 15 * SECOND)
+"""How long a lane leaves a broker alone that could not be asked or took nothing, the last one for ever."""
+
 
 class HeldBackCheck(Protocol):
     def __call__(self, *, exits: bool) -> str | None: ...
 
 
-RECORD_RETRY = 0.2
-"""Seconds between tries to write down what a broker has already answered."""
+class ShownPrices:
+    """Shows alerts' prices to a broker that is priced by them: each once, never an older after a newer."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, int] = {}
+
+    async def show(self, broker: Broker, instrument: str, claim_id: int, price: Decimal) -> None:
+        if not broker.facts.priced_by_payload or claim_id <= self._newest.get(instrument, 0):
+            return
+        self._newest[instrument] = claim_id
+        await broker.observe_price(instrument, price)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An order about which something is to be done. `price` is set at its first sight only."""
+
+    order_id: int
+    claim_id: int
+    needs_broker: bool
+    price: Decimal | None
 
 
 class Lane:
@@ -45,23 +73,34 @@ class Lane:
         self,
         session: Session,
         instrument: str,
+        *,
         writer: Writer,
         reader: Reader,
         clock: Clock,
+        prices: ShownPrices,
         held_back: HeldBackCheck,
-        wall_mark: int,
+        earlier: EarlierRuns,
     ) -> None:
         self.session = session
         self.instrument = instrument
+        self.in_hand: int | None = None
+        """The order that is being decided or is on its way to the broker."""
+        self.idle = asyncio.Event()
+        """Set while there is none."""
+        self.idle.set()
         self._writer = writer
         self._reader = reader
         self._clock = clock
+        self._prices = prices
         self._held_back = held_back
-        self._wall_mark = wall_mark
+        self._earlier = earlier
         self._wake = asyncio.Event()
-        self.idle = asyncio.Event()
-        """Set while no order of this lane is being decided or is on its way to the broker."""
-        self.idle.set()
+        self._failures = 0
+        self._not_before = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.session.name}:{self.instrument}"
 
     def wake(self) -> None:
         self._wake.set()
@@ -69,100 +108,168 @@ class Lane:
     async def run(self) -> None:
         while True:
             await self._wake.wait()
-            await self.session.ready.wait()
             self._wake.clear()
             try:
-                for order_id in await self._pending():
-                    if not self.session.ready.is_set():
-                        break
-                    self.idle.clear()
-                    await self._place(order_id)
-                    self.idle.set()
-            except (LedgerUnavailable, LookupFailed) as error:
+                await self._work_off()
+            except LedgerUnavailable as error:
                 # The sweep wakes this lane again; nothing was decided, so nothing is lost.
                 log.warning("lane waits", lane=self.name, error=str(error))
+            except Exception as error:
+                log.exception("a lane failed and goes on", lane=self.name, error=repr(error))
+
+    # ---------------------------------------------------------------- what there is to do
+
+    async def _work_off(self) -> None:
+        for item in await self._reader.call(self._outlook):
+            if self.session.closing:
+                return
+            self.in_hand = item.order_id
+            self.idle.clear()
+            try:
+                await self._place(item)
             finally:
+                self.in_hand = None
                 self.idle.set()
 
-    @property
-    def name(self) -> str:
-        return f"{self.session.name}:{self.instrument}"
+    def _outlook(self, connection: apsw.Connection) -> list[_Item]:
+        """Orders that can go on, or whose row does not say yet what they wait for; oldest admission first."""
+        tx = Transaction(connection, set())
+        condition = f"{OPEN} AND state = 'PENDING' AND account = ? AND instrument = ?"
+        found = [
+            self._item(tx, order)
+            for order in orders.where(tx, condition, (self.session.name, self.instrument))
+        ]
+        return [item for item in found if item is not None]
 
-    async def _pending(self) -> list[int]:
-        rows = await self._reader.rows(
-            "SELECT id FROM orders WHERE state = 'PENDING' AND account = ? AND instrument = ? "
-            "ORDER BY claim_id, leg",
-            (self.session.name, self.instrument),
-        )
-        return [row["id"] for row in rows]
-
-    async def _place(self, order_id: int) -> None:
+    def _item(self, tx: Transaction, order: Order) -> _Item | None:
         try:
-            decision = await self._decide(order_id)
-        except LostUpdate as error:
-            log.info("order moved meanwhile", order=f"O{order_id}", error=str(error))
-            return
-        except (LedgerUnavailable, LookupFailed):
-            raise
+            claim = claim_of(tx, order)
+            ruling = judge(
+                tx,
+                order,
+                claim,
+                self.session.policy,
+                self._earlier,
+                self._clock.now(),
+                reachable=self._is_reachable,
+            )
         except Exception as error:
-            log.exception("an order could not be decided", order=f"O{order_id}", error=repr(error))
+            # The gate meets it again, and makes it a person's.
+            log.exception("an order could not be judged", order=order.name, error=repr(error))
+            return _Item(order.id, order.claim_id, needs_broker=False, price=None)
+        if isinstance(ruling, Wait) and not ruling.is_news(order):
+            return None
+        first_sight = order.reason is None and not claim.unanswered
+        price = claim.signal.price if first_sight else None
+        return _Item(order.id, order.claim_id, isinstance(ruling, Ready), price)
+
+    @property
+    def _is_reachable(self) -> bool:
+        return self.session.ready.is_set() and self._clock.boot() >= self._not_before
+
+    def _hold_off(self) -> None:
+        self._not_before = self._clock.boot() + HOLD_OFF[min(self._failures, len(HOLD_OFF) - 1)]
+        self._failures += 1
+
+    # ---------------------------------------------------------------- one order
+
+    async def _place(self, item: _Item) -> None:
+        try:
+            view = await self._ask(item)
+            decision = await self._writer.run(
+                lambda tx: decide(
+                    tx,
+                    item.order_id,
+                    self.session.policy,
+                    self._earlier,
+                    view,
+                    self._clock.now(),
+                    reachable=self._is_reachable,
+                )
+            )
+        except LedgerUnavailable:
+            raise
+        except LostUpdate as error:
+            log.info("order moved meanwhile", order=f"O{item.order_id}", error=str(error))
+            return
+        except Exception as error:
+            log.exception("an order could not be decided", order=f"O{item.order_id}", error=repr(error))
             reason = f"INTERNAL {type(error).__name__}: {error}"[:300]
-            await self._writer.run(lambda tx: self._give_up(tx, order_id, reason))
+            await self._writer.run(lambda tx: self._give_up(tx, item.order_id, reason))
             return
         if isinstance(decision, Send):
             await self._send(decision)
+        elif isinstance(decision, LookAgain):
+            self.wake()
         elif decision is not None and decision.cancel:
             self.session.nudge()
 
-    async def _decide(self, order_id: int) -> Decision:
-        signal = await self._reader.call(lambda db: signal_of(Transaction(db, set()), order_id))
-        if signal.price is not None:
-            await self.session.broker.observe_price(self.instrument, signal.price)
-        view = await self.session.view(self.instrument)
-        return await self._writer.run(
-            lambda tx: decide(tx, order_id, self.session.policy, view, self._clock.now(), self._wall_mark)
-        )
+    async def _ask(self, item: _Item) -> View | None:
+        """What the broker says, where the order needs it and it can be asked; else the order waits for it."""
+        if not self._is_reachable:
+            return None
+        try:
+            if item.price is not None:
+                await self._prices.show(self.session.broker, self.instrument, item.claim_id, item.price)
+            return await self.session.view(self.instrument) if item.needs_broker else None
+        except LookupFailed as error:
+            self._hold_off()
+            log.warning("lane waits for its broker", lane=self.name, error=str(error))
+            return None
 
     async def _send(self, send: Send) -> None:
         """One send. If this task is cancelled meanwhile the row stays SUBMITTING, and the next start asks."""
         failpoint("before_broker")
-        reply: SubmitReply
-        try:
-            reply = await self.session.broker.submit(send.request, lambda: self._last_check(send.order))
-        except Exception as error:
-            log.exception("the broker adapter failed", order=send.order.name, error=repr(error))
-            reply = Unknown(f"adapter error {type(error).__name__}")
+        reply = await self.session.broker.submit(send.request, self._last_check(send.order))
         failpoint("after_broker")
-        await self._record(send, reply)
+        recorded = await self._record(send, reply)
+        if recorded is not None and recorded.state is State.PENDING:
+            self._hold_off()
+        else:
+            self._failures = 0
         self.session.nudge()
 
-    async def _record(self, send: Send, reply: SubmitReply) -> None:
+    async def _record(self, send: Send, reply: SubmitReply) -> Order | None:
         """Writes the reply down, however long the ledger takes: to forget it would make a fact a doubt."""
-
-        def write(tx: Transaction) -> Order:
-            return replies.record_reply(tx, send.order.id, send.attempt_id, reply, self._clock.now())
-
         while True:
             try:
-                await self._writer.run(write)
-                return
+                return await self._writer.run(_recording(send, reply, self._clock))
             except LedgerUnavailable as error:
                 if error.word == "stopping":
-                    return
+                    return None
                 log.warning("reply not recorded yet", order=send.order.name, error=str(error))
                 await asyncio.sleep(RECORD_RETRY)
             except LostUpdate as error:
                 log.info("order moved meanwhile", order=send.order.name, error=str(error))
-                return
+                return None
+            except Exception as error:
+                log.exception("a reply could not be recorded", order=send.order.name, error=repr(error))
+                if isinstance(reply, Unknown):
+                    return None
+                reply = Unknown(f"a reply that could not be recorded: {error}"[:200])
 
-    def _last_check(self, order: Order) -> None:
-        """Asked by the adapter right before the first byte (HOLES H30, H31). Raises HeldBack."""
-        held = self._held_back(exits=order.purpose == "exit")
-        if held is not None:
-            raise HeldBack(held)
-        if order.not_after is not None and self._clock.now() > order.not_after:
-            late = (self._clock.now() - order.not_after) / SECOND
-            raise HeldBack(f"STALE late={late:.1f}s")
+    def _last_check(self, order: Order) -> LastCheck:
+        """Asked by the adapter right before the first byte (HOLES H30, H31), perhaps on its own thread.
+
+        Late is what either clock calls late: the wall clock may be set back, the other may not have counted
+        a sleep.
+        """
+        exits = order.purpose == "exit"
+        not_after = order.not_after
+        left = 0 if not_after is None else not_after - self._clock.now()
+        deadline = self._clock.boot() + left
+
+        def check() -> None:
+            held = self._held_back(exits=exits)
+            if held is not None:
+                raise HeldBack(held)
+            if exits or not_after is None:
+                return
+            late = max(self._clock.now() - not_after, self._clock.boot() - deadline)
+            if late > 0:
+                raise HeldBack(f"STALE late={late / SECOND:.1f}s")
+
+        return check
 
     def _give_up(self, tx: Transaction, order_id: int, reason: str) -> None:
         order = orders.get(tx, order_id)
@@ -170,11 +277,5 @@ class Lane:
             orders.move(tx, order, State.NEEDS_OPERATOR, at=self._clock.now(), actor="worker", reason=reason)
 
 
-def signal_of(tx: Transaction, order_id: int) -> Signal:
-    """The signal that an order came from. Raises LookupError."""
-    row = tx.one(
-        "SELECT c.signal FROM orders o JOIN claims c ON c.id = o.claim_id WHERE o.id = ?", (order_id,)
-    )
-    if row is None:
-        raise LookupError(f"there is no order O{order_id}")
-    return msgspec.json.decode(row[0], type=Signal)
+def _recording(send: Send, reply: SubmitReply, clock: Clock) -> Callable[[Transaction], Order]:
+    return lambda tx: replies.record_reply(tx, send.order.id, send.attempt_id, reply, clock.now())

@@ -10,19 +10,24 @@ from decimal import Decimal
 
 from app.brokers.base import Account as BrokerAccount
 from app.brokers.base import Broker
+from app.clock import SECOND
 from app.domain.risk import Limits
-from app.domain.sizing import round_down, worth
+from app.domain.sizing import SMALLEST_STEP, WIDE, ZERO, round_down, worth
+from app.ledger.orders import Book
 from app.settings import Account, CashSizing, EquitySizing, QuantitySizing, Risk, Settings, SignalSizing
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One account's rules."""
+    """One account's rules. Durations in microseconds, the request timeout in seconds."""
 
     account: Account
     risk: Risk
     max_order_age: int
     arrival_bound: int
+    request_timeout: float
+    drift_tolerance: Decimal
+    """How far broker and books may differ on an instrument before it is called drift."""
 
     @property
     def name(self) -> str:
@@ -44,23 +49,23 @@ class Policy:
             capital=self.account.capital,
             allow_short=self.account.allow_short,
             symbol_allowed=self.account.allows(symbol),
+            places_brackets=self.account.brackets == "place",
         )
 
-    @property
-    def size_needs_price(self) -> bool:
-        return isinstance(self.account.sizing, CashSizing | EquitySizing)
-
     def entry_size(self, asked: Decimal | None, price: Decimal | None, equity: Decimal) -> Decimal | None:
-        """The units of an entry by the account's sizing, rounded down; None where nothing states one."""
+        """The units of an entry by the account's sizing, rounded down.
+
+        Zero where the signal states none; None where it takes a price and there is none.
+        """
         match self.account.sizing:
             case SignalSizing():
-                return asked
+                return ZERO if asked is None else asked
             case QuantitySizing(quantity=quantity):
                 return round_down(quantity)
             case CashSizing(cash=cash):
                 return None if price is None else worth(cash, price)
             case EquitySizing(fraction=fraction):
-                return None if price is None else worth(equity * fraction, price)
+                return None if price is None else worth(WIDE.multiply(equity, fraction), price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,8 @@ def policies(settings: Settings) -> dict[str, Policy]:
             risk=settings.risk,
             max_order_age=settings.execution.max_order_age,
             arrival_bound=settings.reconciliation.arrival_bound,
+            request_timeout=settings.execution.request_timeout / SECOND,
+            drift_tolerance=SMALLEST_STEP * settings.reconciliation.drift_tolerance.steps,
         )
         for account in settings.accounts
     }
@@ -90,10 +97,14 @@ def policies(settings: Settings) -> dict[str, Policy]:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the broker says right before an order is decided, and when that look began (UTC microseconds)."""
+    """What the broker says right before an order is decided.
+
+    `books` are our own on the instrument as the ledger had them before that look: where they have changed
+    since, the look is older than our own fills and says nothing (HOLES H6).
+    """
 
     account: BrokerAccount
     position: Decimal
     price: Decimal | None
     priced_by_payload: bool
-    began_at: int
+    books: tuple[Book, ...]

@@ -1,17 +1,18 @@
 """What the broker said, written into the ledger: replies to a send, looks at an order, its fills.
 
-Each function is one writer operation. A reply decides nothing beyond what it proves; whatever is not a
-proven refusal or our own order coming back is AMBIGUOUS.
+Each function is part of one writer operation. A reply decides nothing beyond what it proves; whatever is not
+a proven refusal or our own order coming back is AMBIGUOUS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 
 import msgspec
 
 from app.brokers.base import (
+    Account,
     BrokerOrder,
     DuplicateId,
     Fill,
@@ -21,7 +22,10 @@ from app.brokers.base import (
     Unknown,
     Unsent,
 )
+from app.domain.freshness import MAX_SKEW
 from app.domain.order import OrdStatus, State
+from app.domain.risk import TradingState
+from app.execution.ruling import BROKER, trading_state
 from app.ledger import orders
 from app.ledger.orders import BookedFill, Order
 from app.ledger.transaction import LostUpdate, Transaction
@@ -50,13 +54,11 @@ def record_reply(tx: Transaction, order_id: int, attempt_id: int, reply: SubmitR
                 tx, order, State.NOT_PLACED, at=now, actor=actor, reason=reason, ord_status=status
             )
         case DuplicateId(detail=detail):
-            # The first attempt of an id that the broker has seen before: that order is not ours (HOLES H12).
+            # No byte of this id ever left before: the order that the broker has is not this one (HOLES H12).
             reason = f"COLLISION the broker knows this id already {detail}".strip()
             return orders.move(tx, order, State.NEEDS_OPERATOR, at=now, actor=actor, reason=reason)
         case Unsent(reason=reason):
-            held_back = reason.startswith(("TRADING_HALTED", "STALE"))
-            to = State.DENIED if held_back else State.PENDING
-            text = f"{reason} proved_unsent=yes"
+            to, text = _after_unsent(tx, order, reason)
             return orders.move(tx, order, to, at=now, actor=actor, reason=text, ord_status=None)
         case Unknown(detail=detail):
             return orders.move(
@@ -64,18 +66,29 @@ def record_reply(tx: Transaction, order_id: int, attempt_id: int, reply: SubmitR
             )
 
 
+def _after_unsent(tx: Transaction, order: Order, reason: str) -> tuple[State, str]:
+    """Nothing left, so nothing is in doubt: held back for good, cancelled meanwhile, or to be tried again.
+
+    An order that turns a position goes back to the gate, which keeps the half that closes.
+    """
+    proved = "proved_unsent=yes"
+    if order.cancel_requested:
+        return State.DENIED, f"CANCELED_BY_SIGNAL {proved}"
+    if not reason.startswith(("TRADING_HALTED", "STALE")):
+        return State.PENDING, f"{BROKER} {proved} {reason}"
+    assert order.side is not None
+    closes = orders.book(tx, order) * order.side.sign < 0
+    if closes and trading_state(tx) is not TradingState.HALTED:
+        return State.PENDING, f"{BROKER} {proved} {reason}"
+    return State.DENIED, f"{reason} {proved}"
+
+
 def place(tx: Transaction, order: Order, placed: BrokerOrder, now: int, *, actor: str) -> Order:
-    """Adopts an order found at the broker, if it is ours in every term; else it goes to a person."""
-    differs = _differing_terms(order, placed)
-    if not differs:
-        taken = tx.one(
-            "SELECT id FROM orders WHERE account = ? AND broker_order_id = ? AND id <> ?",
-            (order.account, placed.broker_order_id, order.id),
-        )
-        differs = ["broker_order_id"] if taken else []
+    """Adopts an order found at the broker, if it is ours in every term; else it is a person's."""
+    differs = _differing_terms(tx, order, placed)
     if differs:
         reason = f"COLLISION the broker's order differs in {' '.join(differs)}"
-        if order.state is State.NEEDS_OPERATOR:
+        if order.state in (State.NEEDS_OPERATOR, State.NOT_PLACED):
             orders.note(tx, order, at=now, reason=reason)
             return orders.get(tx, order.id)
         return orders.move(tx, order, State.NEEDS_OPERATOR, at=now, actor=actor, reason=reason)
@@ -91,7 +104,16 @@ def place(tx: Transaction, order: Order, placed: BrokerOrder, now: int, *, actor
     )
 
 
-def merge(tx: Transaction, order: Order, seen: BrokerOrder, fills: Sequence[Fill], now: int) -> Order:
+def is_news(order: Order, seen: BrokerOrder) -> bool:
+    """Whether a look at a WORKING order shows anything that its row does not say."""
+    return (
+        seen.status.is_terminal
+        or seen.status is not order.ord_status
+        or seen.filled_quantity != order.filled_quantity
+    )
+
+
+def merge(tx: Transaction, order: Order, seen: BrokerOrder, fills: Iterable[Fill], now: int) -> Order:
     """Brings an order up to what a look showed: fills first, then its status, and DONE when both agree.
 
     Fills that come after DONE are booked all the same.
@@ -101,24 +123,26 @@ def merge(tx: Transaction, order: Order, seen: BrokerOrder, fills: Sequence[Fill
         order = place(tx, order, seen, now, actor=actor)
     if order.state not in (State.WORKING, State.DONE):
         return order
+    order = book_fills(tx, order, fills, now)
+    if order.filled_quantity != seen.filled_quantity:
+        return order
+    if order.state is State.WORKING and seen.status.is_terminal:
+        detail = {"filled": orders.plain(order.filled_quantity)}
+        status = seen.status.value
+        return orders.move(
+            tx, order, State.DONE, at=now, actor=actor, reason=None, detail=detail, ord_status=status
+        )
+    if seen.status is not order.ord_status:
+        orders.note(tx, order, at=now, ord_status=seen.status.value)
+    return orders.get(tx, order.id)
+
+
+def book_fills(tx: Transaction, order: Order, fills: Iterable[Fill], now: int) -> Order:
+    """Books what is new of an order's fills; one that was called canceled and fills after all is Filled."""
     booked = [BookedFill(fill.exec_id, fill.quantity, fill.price, fill.fee, fill.at) for fill in fills]
     order = orders.add_fills(tx, order, booked, at=now)
-    complete = order.filled_quantity == seen.filled_quantity
-    if order.state is State.WORKING and seen.status.is_terminal and complete:
-        detail = {"filled": orders.plain(order.filled_quantity)}
-        return orders.move(
-            tx,
-            order,
-            State.DONE,
-            at=now,
-            actor=actor,
-            reason=None,
-            detail=detail,
-            ord_status=seen.status.value,
-        )
-    status = seen.status if order.state is State.DONE else _while_open(seen.status)
-    if complete and status is not order.ord_status:
-        orders.note(tx, order, at=now, ord_status=status.value)
+    if order.state is State.DONE and order.filled_quantity == order.quantity:
+        orders.note(tx, order, at=now, ord_status=OrdStatus.FILLED.value)
     return orders.get(tx, order.id)
 
 
@@ -140,6 +164,16 @@ def record_absence(tx: Transaction, order_id: int, identity: str, now: int, *, p
     )
 
 
+def sent_elsewhere(tx: Transaction, order: Order, account: Account) -> str | None:
+    """Where the order went, if that is not this account: then no look from here is evidence (HOLES H13)."""
+    row = tx.one(
+        "SELECT identity, endpoint FROM attempts WHERE order_id = ? ORDER BY number DESC LIMIT 1", (order.id,)
+    )
+    if row is None or tuple(row) == (account.identity, account.endpoint):
+        return None
+    return f"OTHER_ACCOUNT sent_to={row[0]} at={row[1]} session={account.identity} at={account.endpoint}"
+
+
 def add_evidence(
     tx: Transaction, order_id: int, identity: str, now: int, *, look: str, result: str, detail: str = ""
 ) -> None:
@@ -154,14 +188,22 @@ def _while_open(status: OrdStatus) -> OrdStatus:
     return OrdStatus.NEW if status.is_terminal else status
 
 
-def _differing_terms(order: Order, placed: BrokerOrder) -> list[str]:
+def _differing_terms(tx: Transaction, order: Order, placed: BrokerOrder) -> list[str]:
     pairs: dict[str, tuple[object, object]] = {
         "client_order_id": (order.client_order_id, placed.client_order_id),
         "symbol": (order.instrument, placed.instrument),
         "side": (order.side, placed.side),
         "quantity": (order.quantity, placed.quantity),
     }
-    return [name for name, (ours, theirs) in pairs.items() if ours != theirs]
+    differs = [name for name, (ours, theirs) in pairs.items() if ours != theirs]
+    taken = "SELECT 1 FROM orders WHERE account = ? AND broker_order_id = ? AND id <> ?"
+    if tx.one(taken, (order.account, placed.broker_order_id, order.id)):
+        differs.append("broker_order_id")
+    # What was there before we sent it is another's, whatever it looks like (HOLES H12).
+    first = tx.one("SELECT min(at) FROM attempts WHERE order_id = ?", (order.id,))
+    if first is not None and first[0] is not None and placed.created_at < first[0] - MAX_SKEW:
+        differs.append("created_at")
+    return differs
 
 
 def _describe(reply: SubmitReply) -> str:

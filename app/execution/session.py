@@ -15,14 +15,15 @@ import structlog
 from app.brokers.base import Account, Broker, LookupFailed
 from app.clock import Clock
 from app.domain.order import State
-from app.execution import replies
+from app.execution import exposure, replies
+from app.execution.bounded import BoundedBroker
 from app.execution.days import day_of
 from app.execution.policy import AccountSetup, View
 from app.execution.reconciler import Report, reconcile
 from app.execution.resolver import resolve
 from app.ledger import orders
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.orders import Order
+from app.ledger.orders import OPEN, Order
 from app.ledger.reader import Reader
 from app.ledger.transaction import LostUpdate, Transaction
 from app.ledger.writer import Writer
@@ -56,8 +57,10 @@ class Session:
         changed: Callable[[], None],
     ) -> None:
         self.policy = setup.policy
-        self.broker: Broker = setup.broker
+        self.broker: Broker = BoundedBroker(setup.broker, setup.policy.request_timeout)
         self.ready = asyncio.Event()
+        self.closing = False
+        """Set at stop: no further order is begun."""
         self._writer = writer
         self._reader = reader
         self._clock = clock
@@ -66,6 +69,8 @@ class Session:
         self._activity = asyncio.Event()
         self._looking = asyncio.Lock()
         self._account: Account | None = None
+        self._remembered: tuple[str, str, str] | None = None
+        self._failures = 0
         self._fact = AccountFact(self.name, "connecting", "not connected yet")
 
     @property
@@ -76,29 +81,30 @@ class Session:
     def fact(self) -> AccountFact:
         return self._fact
 
-    @property
-    def identity(self) -> str:
-        return self._account.identity if self._account else ""
-
     def nudge(self) -> None:
         """Something of this account may have changed: look soon."""
         self._activity.set()
 
     async def run(self) -> None:
-        """Connects, reconciles, then looks after the account until it is cancelled."""
-        failures = 0
+        """Connects, reconciles, then looks after the account until it is cancelled; a failure begins anew."""
         self.broker.on_activity(self.nudge)
+        cause = "start"
+        reason = ""
         while True:
             try:
-                await self._connect()
-                failures = 0
+                await self._connect(cause)
+                cause = "reconnect"
                 await self._look_after()
-            except (LookupFailed, OSError, LedgerUnavailable) as error:
-                self.ready.clear()
-                self._say("failing", str(error) or type(error).__name__)
-                log.warning("account not ready", account=self.name, error=str(error))
-                await asyncio.sleep(RECONNECT[min(failures, len(RECONNECT) - 1)])
-                failures += 1
+            except (LookupFailed, LedgerUnavailable) as error:
+                reason = str(error) or type(error).__name__
+                log.warning("account not ready", account=self.name, error=reason)
+            except Exception as error:
+                reason = f"an error in Onefill: {error!r}"
+                log.exception("account session failed", account=self.name, error=repr(error))
+            self.ready.clear()
+            self._say("failing", reason)
+            await asyncio.sleep(RECONNECT[min(self._failures, len(RECONNECT) - 1)])
+            self._failures += 1
 
     async def close(self) -> None:
         self.ready.clear()
@@ -107,108 +113,144 @@ class Session:
 
     async def view(self, instrument: str) -> View:
         """What the broker says right now about the account and one instrument. Raises LookupFailed."""
-        began_at = self._clock.now()
-        account = await self.broker.account()
+        books = await self._reader.call(
+            lambda db: tuple(orders.books(Transaction(db, set()), self.name, instrument))
+        )
+        account = self._same(await self.broker.account())
         position = await self.broker.position(instrument)
         quote = await self.broker.quote(instrument)
-        return View(account, position, quote, self.broker.facts.priced_by_payload, began_at)
+        return View(account, position, quote, self.broker.facts.priced_by_payload, books)
 
     async def reconcile(self, cause: str) -> Report:
-        """One complete pass against the broker, recorded whatever it finds."""
+        """One complete pass against the broker, recorded whatever it finds; FAILED where it cannot read."""
         async with self._looking:
-            report = await reconcile(self._writer, self._reader, self.broker, self.name, self._clock, cause)
-        if report.result == "FAILED":
-            raise LookupFailed(report.reason)
-        return report
+            return await reconcile(
+                self._writer,
+                self._reader,
+                self.broker,
+                self.name,
+                self._clock,
+                cause,
+                self.policy.drift_tolerance,
+            )
 
-    async def look(self, order: Order) -> Order:
-        """Looks one placed order up and books what the broker shows."""
-        assert order.client_order_id is not None
-        seen = await self.broker.find(order.client_order_id)
-        if seen is None:
-            return await self._writer.run(lambda tx: self._gone(tx, order))
-        fills = await self.broker.fills(order.client_order_id)
-        now = self._clock.now()
-        return await self._writer.run(
-            lambda tx: replies.merge(tx, orders.get(tx, order.id), seen, fills, now)
-        )
+    # ---------------------------------------------------------------- the session's life
 
-    async def _connect(self) -> None:
+    async def _connect(self, cause: str) -> None:
         self._say("connecting", "opening the session")
-        account = await self.broker.connect()
-        self._account = account
-        await self._remember_account(account)
+        self._account = await self.broker.connect()
+        await self._remember(self._account)
         self._say("reconciling", "comparing the ledger with the broker")
         await self._resolve_all()
-        await self.reconcile("start")
-        self._say("ready", f"{self.policy.account.broker} account, orders are sent")
+        await self._reconcile_or_fail(cause)
         self.ready.set()
+        self._say("ready", f"{self.policy.account.broker} account, orders are sent")
+        self.nudge()
 
     async def _look_after(self) -> None:
         last_pass, looks = self._clock.boot(), 0
         while True:
             try:
-                # Not wait_for: on Python 3.11 it swallows a cancel that meets its result.
                 async with asyncio.timeout(LOOKS[min(looks, len(LOOKS) - 1)]):
                     await self._activity.wait()
-                self._activity.clear()
                 looks = 0
             except TimeoutError:
                 looks += 1
+            self._activity.clear()
             await self._resolve_all()
-            for order in await self._orders("WORKING"):
+            for order in await self._orders(State.WORKING):
                 await self._look_at(order)
             if self._clock.boot() - last_pass >= self._interval:
-                await self._remember_account(await self.broker.account())
-                await self.reconcile("timer")
+                await self._remember(self._same(await self.broker.account()))
+                await self._reconcile_or_fail("timer")
                 last_pass = self._clock.boot()
+            self._failures = 0
+
+    async def _reconcile_or_fail(self, cause: str) -> None:
+        report = await self.reconcile(cause)
+        if report.result == "FAILED":
+            raise LookupFailed(report.reason)
+
+    async def _resolve_all(self) -> None:
+        account = self._known_account()
+        for order in await self._orders(State.AMBIGUOUS):
+            try:
+                async with self._looking:
+                    await resolve(self._writer, self.broker, account, self._clock, order)
+            except LostUpdate as error:
+                log.info("order moved meanwhile", order=order.name, error=str(error))
 
     async def _look_at(self, order: Order) -> None:
-        if order.cancel_requested and order.client_order_id and order.ord_status is not None:
-            await self.broker.cancel(order.client_order_id)
+        """Looks one placed order up and books what is new; ends it first where that was asked for."""
+        assert order.client_order_id is not None
+        cid = order.client_order_id
         try:
             async with self._looking:
-                await self.look(order)
+                if order.cancel_requested:
+                    await self.broker.cancel(cid)
+                seen = await self.broker.find(cid)
+                if seen is None:
+                    await self._writer.run(lambda tx: self._gone(tx, order.id))
+                    return
+                if not replies.is_news(order, seen):
+                    return
+                fills = await self.broker.fills(cid)
+                found = seen
+                await self._writer.run(
+                    lambda tx: replies.merge(tx, orders.get(tx, order.id), found, fills, self._clock.now())
+                )
         except LostUpdate as error:
             log.info("order moved meanwhile", order=order.name, error=str(error))
 
-    async def _resolve_all(self) -> None:
-        for order in await self._orders("AMBIGUOUS"):
-            async with self._looking:
-                await resolve(self._writer, self.broker, self.identity, self._clock, order)
-
-    async def _orders(self, state: str) -> list[Order]:
-        where = "account = ? AND state = ?"
-        return await self._reader.call(
-            lambda db: orders.where(Transaction(db, set()), where, (self.name, state))
-        )
-
-    def _gone(self, tx: Transaction, order: Order) -> Order:
+    def _gone(self, tx: Transaction, order_id: int) -> None:
         """Open here, unknown at the broker: nobody guesses what became of it (DESIGN 6)."""
+        order = orders.get(tx, order_id)
+        if order.state is not State.WORKING or not self.broker.facts.absence_is_immediate:
+            return
+        now, account = self._clock.now(), self._known_account()
+        replies.add_evidence(tx, order.id, account.identity, now, look="by id", result="absent")
+        elsewhere = replies.sent_elsewhere(tx, order, account)
+        reason = elsewhere or "MISSING_AT_BROKER open here, gone there"
+        orders.move(tx, order, State.NEEDS_OPERATOR, at=now, actor="resolver", reason=reason)
+
+    async def _orders(self, state: State) -> list[Order]:
+        where = f"{OPEN} AND account = ? AND state = ?"
+        return await self._reader.call(
+            lambda db: orders.where(Transaction(db, set()), where, (self.name, state.value))
+        )
+
+    # ---------------------------------------------------------------- who we are there
+
+    def _known_account(self) -> Account:
+        if self._account is None:
+            raise LookupFailed("the session is not open")
+        return self._account
+
+    def _same(self, account: Account) -> Account:
+        """Another account answers than the session was opened with: it begins anew (HOLES H13)."""
+        known = self._known_account()
+        if (account.identity, account.endpoint) != (known.identity, known.endpoint):
+            raise LookupFailed(f"another account answers: {account.identity}, not {known.identity}")
+        return account
+
+    async def _remember(self, account: Account) -> None:
+        """Keeps the account's identity, and what it was worth when the day began; writes only news."""
         now = self._clock.now()
-        replies.add_evidence(tx, order.id, self.identity, now, look="by id", result="absent")
-        current = orders.get(tx, order.id)
-        if current.state is not State.WORKING:
-            return current
-        reason = "MISSING_AT_BROKER open here, gone there"
-        return orders.move(tx, current, State.NEEDS_OPERATOR, at=now, actor="resolver", reason=reason)
+        news = (account.identity, account.endpoint, day_of(now, self.policy.risk.day_zone))
+        if news != self._remembered:
+            await self._writer.run(lambda tx: self._write_account(tx, account, now))
+            self._remembered = news
 
-    async def _remember_account(self, account: Account) -> None:
-        """The account's identity, and what it was worth when the trading day began."""
-        await self._writer.run(lambda tx: self._remember(tx, account))
-
-    def _remember(self, tx: Transaction, account: Account) -> None:
-        day = day_of(self._clock.now(), self.policy.risk.day_zone)
-        tx.change(
-            "accounts",
-            "UPDATE accounts SET identity = ?, endpoint = ? WHERE name = ?",
-            (account.identity, account.endpoint, self.name),
-        )
-        tx.change(
-            "accounts",
-            "UPDATE accounts SET day = ?, day_equity = ? WHERE name = ? AND day IS NOT ?",
-            (day, orders.plain(account.equity), self.name, day),
-        )
+    def _write_account(self, tx: Transaction, account: Account, now: int) -> None:
+        identity, endpoint = account.identity, account.endpoint
+        known = tx.one("SELECT identity, endpoint FROM accounts WHERE name = ?", (self.name,))
+        if known is not None and tuple(known) != (identity, endpoint):
+            sql = "UPDATE accounts SET identity = ?, endpoint = ? WHERE name = ?"
+            tx.change("accounts", sql, (identity, endpoint, self.name))
+            if known[0] is not None:
+                detail = {"was": known[0], "was_at": known[1], "is": identity, "is_at": endpoint}
+                tx.event(now, f"broker:{self.name}", "another account", self.name, detail)
+        exposure.begin_day(tx, self.name, self.policy, account.equity, now)
 
     def _say(self, word: str, reason: str) -> None:
         if (word, reason) != (self._fact.word, self._fact.reason):

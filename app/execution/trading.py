@@ -1,7 +1,7 @@
 """Trading as one part: sessions and lanes, started after recovery, stopped before the brokers close.
 
 Lanes are made from what the ledger holds, never from a handler's call alone, and a sweep finds whatever a
-wake-up has missed.
+wake-up has missed: orders that nobody works on, sends that nobody waits for, lanes and sessions that died.
 """
 
 from __future__ import annotations
@@ -12,21 +12,27 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from app.clock import SECOND, Clock
+from app.domain.order import State
 from app.domain.risk import TradingState
-from app.execution.lanes import Lane
+from app.execution.lanes import Lane, ShownPrices
 from app.execution.policy import AccountSetup
 from app.execution.reconciler import Report
+from app.execution.ruling import EarlierRuns
 from app.execution.session import AccountFact, Session
-from app.ledger.reader import Reader
+from app.ledger import orders
+from app.ledger.errors import LedgerUnavailable
+from app.ledger.orders import OPEN
+from app.ledger.reader import Reader, Row
+from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
 from app.tasks import Tasks
 
 log = structlog.get_logger(__name__)
 
 SWEEP = 1.0
-"""Seconds between two looks for PENDING orders that no lane was woken for."""
+"""Seconds between two looks for what no commit has woken: orders past their time, brokers to try again."""
 UNATTENDED = 5 * SECOND
-"""A PENDING order of a ready account that nobody looked at for this long is critical (HOLES H34)."""
+"""A PENDING order that no lane has said a word about for this long is critical (HOLES H34)."""
 DRAIN = 2.0
 """Seconds that orders on their way get at stop; what is still out then is asked for at the next start."""
 
@@ -51,17 +57,18 @@ class Trading:
         self._tasks = tasks
         self._changed = changed
         self._sessions = {
-            name: Session(setup, writer, reader, clock, interval, changed) for name, setup in accounts.items()
+            name: Session(setup, writer, reader, clock, interval, self._account_changed)
+            for name, setup in accounts.items()
         }
+        self._prices = ShownPrices()
         self._lanes: dict[tuple[str, str], Lane] = {}
-        self._lane_tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._session_tasks: list[asyncio.Task[None]] = []
-        self._sweeper: asyncio.Task[None] | None = None
-        self._sweep_now = asyncio.Event()
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._due = asyncio.Event()
         self._ignore: Callable[[], None] = lambda: None
         self._state = TradingState.ACTIVE
-        self._wall_mark = 0
+        self._earlier = EarlierRuns()
         self.unattended = 0
+        """PENDING orders that nobody works on."""
 
     @property
     def state(self) -> TradingState:
@@ -72,28 +79,27 @@ class Trading:
 
     async def start(self, wall_mark: int) -> None:
         """Starts every account. `wall_mark` is the newest wall time that an earlier run recorded (H32)."""
-        self._wall_mark = wall_mark
-        await self._read_state()
+        left = await self._reader.rows(f"SELECT id, not_after FROM orders WHERE {OPEN} AND state = 'PENDING'")
+        self._earlier = EarlierRuns(wall_mark, {row["id"]: row["not_after"] for row in left})
+        rows = await self._reader.rows("SELECT value FROM meta WHERE name = 'trading_state'")
+        self._state = TradingState(rows[0]["value"]) if rows else TradingState.ACTIVE
         self._ignore = self._writer.listen(self._on_commit)
-        for name, session in self._sessions.items():
-            self._session_tasks.append(self._tasks.start(f"account {name}", session.run()))
-        self._sweeper = self._tasks.start("sweep", self._sweep_for_ever())
+        self._keep_sessions_running()
+        self._running["sweep"] = self._tasks.start("sweep", self._sweep_for_ever())
 
     async def stop(self) -> None:
         """Takes no new order, lets what is on its way come back, then closes the brokers."""
         self._ignore()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
         for session in self._sessions.values():
-            session.ready.clear()
+            session.closing = True
+        sweep = self._running.pop("sweep", None)
+        if sweep is not None:
+            sweep.cancel()
         await self._drain()
-        running = [*self._lane_tasks.values(), *self._session_tasks]
-        running += [self._sweeper] if self._sweeper is not None else []
-        for task in running:
+        for task in self._running.values():
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-        for session in self._sessions.values():
-            await session.close()
+        await asyncio.gather(*self._running.values(), *([sweep] if sweep else []), return_exceptions=True)
+        await asyncio.gather(*(session.close() for session in self._sessions.values()))
 
     async def reconcile(self, account: str | None, cause: str) -> list[Report]:
         """Reconciles one account or all of them now. Raises LookupError for an unknown name."""
@@ -103,65 +109,109 @@ class Trading:
         return [await session.reconcile(cause) for session in chosen]
 
     def note_state(self, state: TradingState) -> None:
-        """The trading state as it was just committed: the last check before a send reads this (HOLES H30)."""
+        """The trading state as it is set: the last check before a send reads it (HOLES H30), and what waits
+        is decided anew at once, so that nothing is kept for the resume."""
         self._state = state
+        self._due.set()
         self._changed()
 
     def held_back(self, *, exits: bool) -> str | None:
-        """Why nothing may be sent right now, or None."""
+        """Why nothing may be sent right now, or None. Any thread."""
         if self._state is TradingState.HALTED or (self._state is TradingState.EXITS_ONLY and not exits):
             return f"TRADING_HALTED state={self._state.value}"
         return None
 
+    # ---------------------------------------------------------------- what is woken, and by what
+
     def _on_commit(self, tables: frozenset[str]) -> None:
-        if "orders" in tables or "fills" in tables:
-            self._sweep_now.set()
+        if "orders" in tables or "fills" in tables or "books" in tables or "meta" in tables:
+            self._due.set()
+
+    def _account_changed(self) -> None:
+        self._due.set()
+        self._changed()
 
     async def _sweep_for_ever(self) -> None:
         while True:
-            await self._sweep()
+            self._due.clear()
             try:
-                # Not wait_for: on Python 3.11 it swallows a cancel that meets its result.
+                await self._sweep()
+            except LedgerUnavailable as error:
+                log.warning("sweep waits", error=str(error))
+            except Exception as error:
+                log.exception("a sweep failed", error=repr(error))
+            try:
                 async with asyncio.timeout(SWEEP):
-                    await self._sweep_now.wait()
+                    await self._due.wait()
             except TimeoutError:
-                await self._look_for_unattended()
-            self._sweep_now.clear()
+                continue
 
     async def _sweep(self) -> None:
+        self._keep_sessions_running()
         rows = await self._reader.rows(
-            "SELECT DISTINCT account, instrument FROM orders WHERE state = 'PENDING'"
+            "SELECT id, account, instrument, state, reason, updated_at FROM orders "
+            f"WHERE {OPEN} AND state IN ('PENDING', 'SUBMITTING')"
         )
-        for row in rows:
-            self._lane(row["account"], row["instrument"])
+        for account, instrument in {(row["account"], row["instrument"]) for row in rows}:
+            self._wake_lane(account, instrument)
+        in_hand = {lane.in_hand for lane in self._lanes.values()}
+        if any(row["state"] == State.SUBMITTING and row["id"] not in in_hand for row in rows):
+            await self._writer.run(self._doubt_orphans)
+        self._note_unattended(rows)
 
-    def _lane(self, account: str, instrument: str) -> None:
+    def _keep_sessions_running(self) -> None:
+        for name, session in self._sessions.items():
+            task = self._running.get(name)
+            if task is None or task.done():
+                self._running[name] = self._tasks.start(f"account {name}", session.run())
+
+    def _wake_lane(self, account: str, instrument: str) -> None:
         """Wakes the lane of an account and instrument, made at first sight and made anew if it has died."""
-        key = (account, instrument)
         session = self._sessions.get(account)
         if session is None:
             return
-        task = self._lane_tasks.get(key)
+        key, name = (account, instrument), f"{account}:{instrument}"
+        task = self._running.get(name)
         if task is None or task.done():
             self._lanes[key] = Lane(
-                session, instrument, self._writer, self._reader, self._clock, self.held_back, self._wall_mark
+                session,
+                instrument,
+                writer=self._writer,
+                reader=self._reader,
+                clock=self._clock,
+                prices=self._prices,
+                held_back=self.held_back,
+                earlier=self._earlier,
             )
-            self._lane_tasks[key] = self._tasks.start(f"lane {account}:{instrument}", self._lanes[key].run())
+            self._running[name] = self._tasks.start(f"lane {name}", self._lanes[key].run())
         self._lanes[key].wake()
 
-    async def _look_for_unattended(self) -> None:
-        """Counts PENDING orders that no lane has given a reason to wait, although their account is ready."""
-        ready = [name for name, session in self._sessions.items() if session.ready.is_set()]
-        marks = ", ".join("?" * len(ready))
-        rows = await self._reader.rows(
-            "SELECT id FROM orders WHERE state = 'PENDING' AND reason IS NULL AND updated_at < ? "
-            f"AND account IN ({marks})",
-            (self._clock.now() - UNATTENDED, *ready),
-        )
-        if len(rows) != self.unattended:
-            self.unattended = len(rows)
-            if rows:
-                log.critical("orders wait unattended", orders=[f"O{row['id']}" for row in rows[:20]])
+    def _doubt_orphans(self, tx: Transaction) -> None:
+        """A SUBMITTING order that no lane has in hand will never hear a reply: the broker must be asked.
+
+        Seen from inside the transaction this is certain: a lane has its order in hand before it can write
+        SUBMITTING, and until the reply is written.
+        """
+        in_hand = {lane.in_hand for lane in list(self._lanes.values())}
+        for order in orders.where(tx, f"{OPEN} AND state = 'SUBMITTING'"):
+            if order.id not in in_hand:
+                reason = "INTERRUPTED nobody waits for its reply"
+                now = self._clock.now()
+                orders.move(tx, order, State.AMBIGUOUS, at=now, actor="supervisor", reason=reason)
+                log.critical("an order was left on its way", order=order.name)
+
+    def _note_unattended(self, rows: list[Row]) -> None:
+        """Counts PENDING orders that no lane has given a reason to wait; those of a removed account too."""
+        long_ago = self._clock.now() - UNATTENDED
+        waiting = [
+            f"O{row['id']}"
+            for row in rows
+            if row["state"] == State.PENDING and row["reason"] is None and row["updated_at"] < long_ago
+        ]
+        if len(waiting) != self.unattended:
+            self.unattended = len(waiting)
+            if waiting:
+                log.critical("orders wait unattended", orders=waiting[:20])
             self._changed()
 
     async def _drain(self) -> None:
@@ -172,7 +222,3 @@ class Trading:
                     await lane.idle.wait()
         except TimeoutError:
             log.warning("stopping with orders on their way; the next start asks the broker")
-
-    async def _read_state(self) -> None:
-        rows = await self._reader.rows("SELECT value FROM meta WHERE name = 'trading_state'")
-        self._state = TradingState(rows[0]["value"]) if rows else TradingState.ACTIVE

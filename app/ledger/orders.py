@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
+from app.domain import number
 from app.domain.order import OrdStatus, State, worst
 from app.domain.signal import OrderType, Side, TimeInForce
+from app.domain.sizing import WIDE
 from app.ledger.transaction import LostUpdate, Transaction, Value
 
 
@@ -81,14 +83,14 @@ _READ: dict[str, Callable[[Any], Any]] = {
 }
 
 
+plain = number.plain
+"""Decimal text as the ledger keeps it: no exponent, no trailing zeros."""
+
+OPEN = "state NOT IN ('DONE', 'DENIED', 'NOT_PLACED')"
+"""Word for word the condition of the partial indices: without it a search reads every order ever made."""
+
 AVERAGE = Context(prec=15)
 """Average prices are rounded to this many digits; fills keep every digit."""
-
-
-def plain(value: Decimal) -> str:
-    """Decimal text as the ledger keeps it: no exponent, no trailing zeros."""
-    text = format(value, "f")
-    return (text.rstrip("0").rstrip(".") or "0") if "." in text else text
 
 
 def _order(row: Sequence[Any]) -> Order:
@@ -108,7 +110,7 @@ def get(tx: Transaction, order_id: int) -> Order:
 
 
 def where(tx: Transaction, condition: str, bindings: Sequence[Value] = ()) -> list[Order]:
-    """Orders that meet a condition of this module's callers' own text, oldest admission first."""
+    """Orders that meet a condition of the callers' own text, oldest admission first. See OPEN."""
     sql = f"SELECT {_COLUMNS} FROM orders WHERE {condition} ORDER BY claim_id, leg, generation"
     return [_order(row) for row in tx.execute(sql, bindings)]
 
@@ -174,23 +176,29 @@ def book_of(tx: Transaction, account: str, instrument: str, source_id: str, stra
     return Decimal(row[0]) if row else Decimal(0)
 
 
-def books(
-    tx: Transaction, account: str, instrument: str | None = None
-) -> list[tuple[str, str, str, Decimal]]:
-    """Every open book of an account: (instrument, source id, strategy, signed net)."""
+class Book(NamedTuple):
+    instrument: str
+    source_id: str
+    strategy: str
+    net: Decimal
+
+
+def books(tx: Transaction, account: str, instrument: str | None = None) -> list[Book]:
+    """Every open book of an account, on one instrument or on all; `net` is signed."""
     rows = tx.execute(
         "SELECT instrument, source_id, strategy, net FROM books "
         "WHERE account = ? AND instrument = coalesce(?, instrument)",
         (account, instrument),
     )
-    return [(row[0], row[1], row[2], Decimal(row[3])) for row in rows if Decimal(row[3]) != 0]
+    found = [Book(row[0], row[1], row[2], Decimal(row[3])) for row in rows]
+    return [book for book in found if book.net != 0]
 
 
 def add_to_book(
     tx: Transaction, account: str, instrument: str, source_id: str, strategy: str, signed: Decimal
 ) -> Decimal:
     """Adds a signed quantity to a book and returns the new net."""
-    net = book_of(tx, account, instrument, source_id, strategy) + signed
+    net = WIDE.add(book_of(tx, account, instrument, source_id, strategy), signed)
     key = (account, instrument, source_id, strategy)
     updated = tx.change(
         "books",
@@ -221,58 +229,37 @@ def add_fills(tx: Transaction, order: Order, fills: Iterable[BookedFill], *, at:
         raise ValueError(f"{order.name} has no side and cannot fill")
     new = False
     for fill in fills:
-        inserted = tx.change(
-            "fills",
-            "INSERT OR IGNORE INTO fills (account, exec_id, order_id, side, quantity, price, fee, at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                order.account,
-                fill.exec_id,
-                order.id,
-                order.side.value,
-                plain(fill.quantity),
-                plain(fill.price),
-                plain(fill.fee),
-                fill.at,
-            ),
-        )
-        if not inserted:
-            continue
-        new = True
-        signed = fill.quantity * order.side.sign
-        net = add_to_book(tx, order.account, order.instrument, order.source_id, order.strategy, signed)
-        tx.event(
-            fill.at,
-            f"broker:{order.account}",
-            "filled",
-            order.name,
-            {
-                "exec_id": fill.exec_id,
-                "quantity": plain(fill.quantity),
-                "price": plain(fill.price),
-                "book": plain(net),
-            },
-        )
-    if new:
-        booked = [
-            (Decimal(quantity), Decimal(price))
-            for quantity, price in tx.execute(
-                "SELECT quantity, price FROM fills WHERE order_id = ?", (order.id,)
-            )
-        ]
-        filled = sum((quantity for quantity, _ in booked), Decimal(0))
-        average = sum((quantity * price for quantity, price in booked), Decimal(0)) / filled
-        tx.change(
-            "orders",
-            "UPDATE orders SET filled_quantity = ?, average_price = ?, updated_at = ? WHERE id = ?",
-            (plain(filled), plain(AVERAGE.plus(average)), at, order.id),
-        )
+        known = "SELECT 1 FROM fills WHERE account = ? AND exec_id = ?"
+        if tx.one(known, (order.account, fill.exec_id)) is None:
+            _add_fill(tx, order, order.side, fill, at)
+            new = True
+    if not new:
+        return order
+    rows = tx.execute("SELECT quantity, price FROM fills WHERE order_id = ?", (order.id,))
+    filled = paid = Decimal(0)
+    for quantity, price in rows:
+        filled = WIDE.add(filled, Decimal(quantity))
+        paid = WIDE.add(paid, WIDE.multiply(Decimal(quantity), Decimal(price)))
+    tx.change(
+        "orders",
+        "UPDATE orders SET filled_quantity = ?, average_price = ?, updated_at = ? WHERE id = ?",
+        (plain(filled), plain(AVERAGE.divide(paid, filled)), at, order.id),
+    )
     return get(tx, order.id)
+
+
+def _add_fill(tx: Transaction, order: Order, side: Side, fill: BookedFill, at: int) -> None:
+    numbers = {"quantity": plain(fill.quantity), "price": plain(fill.price), "fee": plain(fill.fee)}
+    whose: dict[str, Value] = {"account": order.account, "exec_id": fill.exec_id, "order_id": order.id}
+    tx.insert("fills", {**whose, "side": side.value, **numbers, "at": fill.at})
+    signed = fill.quantity * side.sign
+    net = add_to_book(tx, order.account, order.instrument, order.source_id, order.strategy, signed)
+    detail = {"exec_id": fill.exec_id, **numbers, "at": fill.at, "book": plain(net)}
+    tx.event(at, f"broker:{order.account}", "filled", order.name, detail)
 
 
 def outcome(tx: Transaction, claim_id: int) -> dict[str, Any]:
     """A signal's outcome as the hook answers it (CONTRACT 3)."""
-
     rows = newest(tx, claim_id)
     symbol = tx.one("SELECT symbol FROM claims WHERE id = ?", (claim_id,))
     return {
