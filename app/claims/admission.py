@@ -22,6 +22,7 @@ from app.domain.order import State
 from app.domain.repeat import LABEL_SUSPECTED_AFTER, SECOND_SIGNAL_SUSPECTED_AFTER, Conflict
 from app.domain.signal import KeySource, Signal
 from app.ledger import orders
+from app.ledger.restore import REFUSE_WITHOUT_TIME
 from app.ledger.transaction import Transaction
 
 MINUTE = 60 * SECOND
@@ -157,6 +158,9 @@ def _not_fresh(tx: Transaction, case: Case) -> Refusal | None:
     watermark = row[0] if row else None
     if watermark is not None and stated is not None and stated <= watermark:
         detail = "its keys were purged; a signal of that time cannot be told from a replay"
+        return Refusal(422, "stale", "before_watermark", detail=detail)
+    if stated is None and tx.meta(REFUSE_WITHOUT_TIME) is not None:
+        detail = "the ledger was restored; a signal without a time cannot be told from one placed before that"
         return Refusal(422, "stale", "before_watermark", detail=detail)
     age = signal_age(case.signal, case.now)
     max_age, max_exit_age = case.admission.max_age, case.admission.max_exit_age

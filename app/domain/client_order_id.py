@@ -13,13 +13,14 @@ from app.domain.canonical import digest
 VERSION = 1
 
 
-def client_order_id(scope: str, claim_digest: bytes, leg: int, generation: int) -> str:
+def client_order_id(scope: str, claim_digest: bytes, leg: int, generation: int, era: int = 0) -> str:
     """32 hex digits of a UUIDv8 (RFC 9562 section 5.8).
 
     `scope` is "venue:env:account identity" as the broker states it; `claim_digest` is key.claim_digest, which
-    covers source, key and window epoch; `leg` and `generation` are the order's own.
+    covers source, key and window epoch; `leg` and `generation` are the order's own. `era` counts how often
+    the source's keys were forgotten before the claim: a key that is claimed again has ids of its own (H12).
     """
-    made = digest([VERSION, scope, claim_digest.hex(), leg, generation])
+    made = digest([VERSION, scope, claim_digest.hex(), leg, generation, *([era] if era else [])])
     number = int.from_bytes(made[:16])
     number = number & ~(0xF << 76) | 8 << 76
     number = number & ~(0b11 << 62) | 0b10 << 62

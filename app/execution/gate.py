@@ -13,11 +13,11 @@ import msgspec
 
 from app.brokers.base import OrderRequest
 from app.domain.book import Holdings, Nothing, Trade, plan
-from app.domain.client_order_id import client_order_id
 from app.domain.order import OrdStatus, State
 from app.domain.risk import Denial, first_denial
 from app.domain.sizing import SMALLEST_STEP, WIDE
 from app.execution import exposure
+from app.execution.ids import id_of
 from app.execution.policy import Policy, View
 from app.execution.ruling import (
     CancelBook,
@@ -121,6 +121,9 @@ class _Case:
     # ---------------------------------------------------------------- what is sent
 
     def _trade(self, view: View, *, exits: bool) -> Decision:
+        if view.known_as is not None:
+            reason = f"COLLISION the broker has an order under {view.known_as}, placed after the backup"
+            return self._over(State.NEEDS_OPERATOR, reason)
         held = exposure.holdings(self.tx, self.order, view.position)
         price = self._price(view)
         size = self.policy.entry_size(self.claim.signal.quantity, price, view.account.equity)
@@ -174,13 +177,7 @@ class _Case:
         if trade.reduces > ZERO and held.at_broker < abs(held.book):
             numbers = {"book": plain(held.book), "broker_position": plain(held.broker_position)}
             self.tx.event(self.now, ACTOR, "drift", self.order.name, numbers)
-        environment = "live" if self.policy.account.live else "paper"
-        cid = self.order.client_order_id or client_order_id(
-            f"{self.policy.account.broker}:{environment}:{view.account.identity}",
-            self.claim.digest,
-            self.order.leg,
-            self.order.generation,
-        )
+        cid = self.order.client_order_id or id_of(self.policy, view.account.identity, self.claim, self.order)
         detail = {"side": trade.side.value, "reduces": plain(trade.reduces), "opens": plain(trade.opens)}
         order = orders.move(
             self.tx,

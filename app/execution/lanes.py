@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from app.clock import SECOND, Clock
 from app.domain.order import State
 from app.execution import replies
 from app.execution.gate import LookAgain, Send, decide
+from app.execution.ids import ids_to_look_up, must_look_first
 from app.execution.policy import View
 from app.execution.ruling import EarlierRuns, Ready, Wait, claim_of, judge
 from app.execution.session import Session
@@ -58,12 +59,14 @@ class ShownPrices:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An order about which something is to be done. `price` is set at its first sight only."""
+    """An order about which something is to be done. `price` is set at its first sight only; `look_first`:
+    the ledger went back in time, and the broker may know the order."""
 
     order_id: int
     claim_id: int
     needs_broker: bool
     price: Decimal | None
+    look_first: bool = False
 
 
 class Lane:
@@ -161,7 +164,7 @@ class Lane:
             return None
         first_sight = order.reason is None and not claim.unanswered
         price = claim.signal.price if first_sight else None
-        return _Item(order.id, order.claim_id, isinstance(ruling, Ready), price)
+        return _Item(order.id, order.claim_id, isinstance(ruling, Ready), price, must_look_first(tx))
 
     @property
     def _is_reachable(self) -> bool:
@@ -211,11 +214,27 @@ class Lane:
         try:
             if item.price is not None:
                 await self._prices.show(self.session.broker, self.instrument, item.claim_id, item.price)
-            return await self.session.view(self.instrument) if item.needs_broker else None
+            if not item.needs_broker:
+                return None
+            view = await self.session.view(self.instrument)
+            return await self._look_first(item.order_id, view) if item.look_first else view
         except LookupFailed as error:
             self._hold_off()
             log.warning("lane waits for its broker", lane=self.name, error=str(error))
             return None
+
+    async def _look_first(self, order_id: int, view: View) -> View:
+        """Asks for every id that the order may be known by, before anything can be sent under one."""
+
+        def read(connection: apsw.Connection) -> tuple[str, ...]:
+            tx = Transaction(connection, set())
+            order = orders.get(tx, order_id)
+            return ids_to_look_up(tx, self.session.policy, view.account.identity, claim_of(tx, order), order)
+
+        for cid in await self._reader.call(read):
+            if await self.session.broker.find(cid) is not None:
+                return replace(view, known_as=cid)
+        return view
 
     async def _send(self, send: Send) -> None:
         """One send. If this task is cancelled meanwhile the row stays SUBMITTING, and the next start asks."""

@@ -108,3 +108,5 @@ class View:
     price: Decimal | None
     priced_by_payload: bool
     books: tuple[Book, ...]
+    known_as: str | None = None
+    """A client order id of this order's that the broker knows although nothing was sent (HOLES H39)."""

@@ -36,6 +36,7 @@ class Claim:
 
     signal: Signal
     digest: bytes
+    era: int
     unanswered: bool
 
 
@@ -93,9 +94,9 @@ Ruling = Denied | Wait | CancelBook | Ready
 
 
 def claim_of(tx: Transaction, order: Order) -> Claim:
-    row = tx.one("SELECT signal, digest, unanswered FROM claims WHERE id = ?", (order.claim_id,))
+    row = tx.one("SELECT signal, digest, era, unanswered FROM claims WHERE id = ?", (order.claim_id,))
     assert row is not None
-    return Claim(msgspec.json.decode(row[0], type=Signal), row[1], bool(row[2]))
+    return Claim(msgspec.json.decode(row[0], type=Signal), row[1], row[2], bool(row[3]))
 
 
 def trading_state(tx: Transaction) -> TradingState:

@@ -22,6 +22,8 @@ from app.ledger.reader import open_read_only
 
 FOLDER = "backups"
 """In the home."""
+SUFFIXES = ("", "-wal", "-shm", "-journal")
+"""What may lie beside a database's file and belongs to it."""
 PAGES_A_STEP = 1_000
 """Between two steps a stop is noticed."""
 
@@ -75,15 +77,19 @@ def copy_ledger(
     ledger: Path,
     target: Path | Callable[[LedgerFacts], Path],
     stopped: Callable[[], bool] = lambda: False,
+    *,
+    at_rest: bool = False,
 ) -> tuple[Path, LedgerFacts]:
     """Copies `ledger` into a new file that its owner alone can read, and returns its path and what is in it.
 
-    `target` may be made of the facts. The copy is complete, checked and on disk before it has that name, and
-    is one file. Raises CopyFailed: there is such a file already, no room, a copy that is not sound.
+    `target` may be made of the facts. `at_rest`: nobody writes it, and nothing may be made beside it. The
+    copy is complete, checked and on disk before it has that name, and is one file. Raises CopyFailed: there
+    is such a file already, no room, a copy that is not sound.
     """
     temporary: Path | None = None
     try:
-        with contextlib.closing(open_read_only(ledger)) as source:
+        opened = read_untouched(ledger) if at_rest else contextlib.closing(open_read_only(ledger))
+        with opened as source:
             source.execute("BEGIN").fetchall()
             facts = read_facts(source)
             path = target if isinstance(target, Path) else target(facts)
@@ -106,8 +112,8 @@ def copy_ledger(
         return path, facts
     finally:
         if temporary is not None:
-            for name in (temporary.name, f"{temporary.name}-wal", f"{temporary.name}-shm"):
-                temporary.with_name(name).unlink(missing_ok=True)
+            for suffix in SUFFIXES:
+                temporary.with_name(temporary.name + suffix).unlink(missing_ok=True)
 
 
 def copy_before_upgrade(ledger: Path, now: int, to_version: int) -> Path:

@@ -22,7 +22,7 @@ from app.ledger.writer import Writer
 
 PAGE = 1_000
 """Rows that one read looks at."""
-BATCH = 100
+BATCH = 50
 """Rows that one write changes at most ..."""
 BATCH_BYTES = 256 * 1024
 """... and bytes of bodies: a write stays below 5 ms on a disk that syncs in 1 ms."""
