@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
 from app.gui.notice import Card, ink
@@ -22,6 +22,7 @@ class Attention(Card):
         self.label.setFont(scaled(self.font(), 1.1, bold=True))
         self.button = QToolButton(self)
         self.button.setText(self.tr("Show orders"))
+        self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.button.clicked.connect(self.asked)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(12, 7, 12, 7)

@@ -92,6 +92,8 @@ class DetailPane(QWidget):
         self.title, self.word = QLabel(self), QLabel(self)
         self.title.setFont(scaled(self.font(), 1.2, bold=True))
         self.word.setFont(scaled(self.font(), 1.2, bold=True))
+        for label in (self.title, self.word):
+            label.setTextFormat(Qt.TextFormat.PlainText)
         self.title.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.copy_button = self._button(self.tr("Copy as JSON"))
         self.close_button = self._button("✕", self.tr("Close the story"))
@@ -111,7 +113,6 @@ class DetailPane(QWidget):
         self._stack.addWidget(self._hint)
         self._stack.addWidget(self.text)
         self._lay_out()
-        self.setFocusProxy(self.text)
         self.copy_button.clicked.connect(self.copy_json)
         self.close_button.clicked.connect(self.closed)
 

@@ -10,6 +10,8 @@ import asyncio
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QMessageBox, QWidget
 
+from app.gui.formats import plain_tip
+
 
 async def ask(parent: QWidget, title: str, text: str, more: str, yes: str, no: str) -> bool:
     """True if the person pressed `yes`. The other button is the default one, and what Escape means."""
@@ -32,13 +34,14 @@ async def tell(parent: QWidget | None, title: str, text: str, more: str) -> None
     box.setWindowTitle(title)
     box.setIcon(QMessageBox.Icon.Critical)
     box.setText(text)
-    box.setInformativeText(more)
+    box.setInformativeText(plain_tip(more))
     box.setStandardButtons(QMessageBox.StandardButton.Close)
     await _answer(box)
 
 
 async def _answer(box: QMessageBox) -> QAbstractButton | None:
     closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    box.setTextFormat(Qt.TextFormat.PlainText)
     box.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
 
     def close(_result: int) -> None:

@@ -92,14 +92,19 @@ class Feed(QObject):
         self._retry.timeout.connect(lambda: self.refresh(changed=True))
         self._due = False
         self._changed = False
+        self._anew = False
         self._running = False
         self._stopped = False
         model.rows_missing.connect(lambda: self.refresh(changed=False))
 
-    def refresh(self, *, changed: bool) -> None:
-        """Looks again soon. `changed`: the ledger did, not only what is visible."""
+    def refresh(self, *, changed: bool, anew: bool = False) -> None:
+        """Looks again soon.
+
+        `changed`: the ledger did, not only what is visible. `anew`: nothing of earlier looks is believed.
+        """
         self._due = True
         self._changed |= changed
+        self._anew |= anew
         if not self._running and not self._stopped:
             self._running = True
             self._tasks.start(f"window reads {self._model.table.name}", self._run())
@@ -118,7 +123,9 @@ class Feed(QObject):
     async def _look(self) -> None:
         self._due = False
         changed, self._changed = self._changed, False
-        table, known, wanted = self._model.table, self._model.known, self._wanted()
+        anew, self._anew = self._anew, False
+        table, wanted = self._model.table, self._wanted()
+        known = None if anew else self._model.known
 
         try:
             found = await self._reader.call(lambda c: look(c, table.view, known, wanted, table.line))

@@ -9,6 +9,7 @@ import json
 import re
 import unicodedata
 from datetime import datetime, tzinfo
+from html import escape
 
 ELLIPSIS = "…"
 _TOKEN = re.compile(r"(/hook/[^/]+/)[^/]+")
@@ -86,6 +87,11 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """`visible`, on one line."""
     return visible(text).replace("\n", "\\n").replace("\t", " ")
+
+
+def plain_tip(text: str) -> str:
+    """A tooltip that shows this text as it is: Qt would take text with tags in it for rich text."""
+    return f"<qt>{escape(text)}</qt>"
 
 
 def without_token(address: str) -> str:

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QToolButton, QWidget
 
-from app.gui.formats import without_token
+from app.gui.formats import plain_tip, without_token
 
 if TYPE_CHECKING:
     from app.engine import HookAddress
@@ -29,7 +29,7 @@ def dress(made: QToolButton, action: QAction) -> None:
     metrics = made.fontMetrics()
     height = round(metrics.height() * 1.75)
     made.setMinimumHeight(height)
-    made.setMinimumWidth(metrics.horizontalAdvance(action.iconText()) + height)
+    made.setMinimumWidth(metrics.horizontalAdvance(action.iconText()) + round(height * 0.75))
     # Where the button has less room for words than the menu.
     made.setAccessibleName(action.text().replace("&", "").rstrip("…"))
 
@@ -42,6 +42,7 @@ class HookBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._addresses: list[HookAddress] = []
+        self.buttons: list[QToolButton] = []
         label = QLabel(self.tr("Hook address"), self)
         self.source = QComboBox(self)
         self.source.setAccessibleName(self.tr("Source"))
@@ -50,18 +51,19 @@ class HookBar(QWidget):
         self.address.setReadOnly(True)
         self.address.setAccessibleName(self.tr("Hook address, its token blanked"))
         self.address.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.address.setMinimumWidth(self.fontMetrics().averageCharWidth() * 24)
+        self.address.setMinimumWidth(self.fontMetrics().averageCharWidth() * 16)
         label.setBuddy(self.address)
-        self.layout_ = QHBoxLayout(self)
-        self.layout_.setContentsMargins(0, 0, 0, 0)
-        self.layout_.setSpacing(6)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(6)
         for widget in (label, self.source, self.address):
-            self.layout_.addWidget(widget)
+            self._row.addWidget(widget)
         self.source.currentIndexChanged.connect(self._show)
 
     def add_button(self, action: QAction) -> QToolButton:
         made = button(action, self)
-        self.layout_.addWidget(made)
+        self._row.addWidget(made)
+        self.buttons.append(made)
         return made
 
     @property
@@ -103,4 +105,4 @@ class HookBar(QWidget):
             if current.public
             else self.tr("Reachable from this computer only: a tunnel has to lead to it.")
         )
-        self.address.setToolTip(f"{current.source}: {reach}")
+        self.address.setToolTip(plain_tip(f"{current.source}: {reach}"))

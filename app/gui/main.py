@@ -23,6 +23,7 @@ from app.engine import Engine, StartRefused
 from app.gui.application import Application
 from app.gui.crashes import errors_to_the_log, on_loop_error
 from app.gui.dialogs import tell
+from app.gui.garbage import MainThreadGarbage
 from app.gui.quitting import Deadline, signals_ask
 from app.gui.window import Window
 from app.tasks import Tasks
@@ -43,7 +44,11 @@ def run(home: Path, port: int | None, beside: Beside) -> int:
     engine gave up by itself.
     """
     application = Application(sys.argv[:1])
-    with errors_to_the_log(), asyncio.Runner(loop_factory=_make_loop) as runner:
+    with (
+        MainThreadGarbage(application),
+        errors_to_the_log(),
+        asyncio.Runner(loop_factory=_make_loop) as runner,
+    ):
         return runner.run(_run(application, lambda: Engine(home, port=port), beside))
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSettings
+from PySide6.QtCore import QByteArray, QObject, QSettings
 
 FILE_NAME = "window.ini"
 
 
 class Memory:
-    def __init__(self, home: Path) -> None:
-        self._settings = QSettings(str(home / FILE_NAME), QSettings.Format.IniFormat)
+    def __init__(self, home: Path, parent: QObject) -> None:
+        self._settings = QSettings(str(home / FILE_NAME), QSettings.Format.IniFormat, parent)
 
     def state(self, name: str) -> QByteArray | None:
         """A state that Qt saved, or None."""

@@ -13,7 +13,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QColor
 
 from app.gui.columns import GAP, Line, Table, translated
-from app.gui.formats import ELLIPSIS
+from app.gui.formats import ELLIPSIS, plain_tip
 from app.gui.pages import PAGE_ROWS, Known, Look
 from app.gui.theme import Theme, Tone
 
@@ -76,7 +76,8 @@ class LedgerModel(QAbstractTableModel):
             return None if tone is None else self._colours[tone]
         if role == _TOOL_TIP:
             line = self.line(index.row())
-            return None if line is None else line.cells[index.column()].tip
+            tip = None if line is None else line.cells[index.column()].tip
+            return None if tip is None else plain_tip(tip)
         return None
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:

@@ -1,4 +1,4 @@
-"""One line that says what just happened or what is wrong; it waits for nobody and takes no focus."""
+"""One line that says what just happened or what is wrong; it waits for nobody and takes no focus itself."""
 
 from __future__ import annotations
 
@@ -63,10 +63,12 @@ class Notice(Card):
         self.label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.show_button = QToolButton(self)
         self.show_button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.show_button.setAccessibleName(self.tr("Show what this message is about"))
         self.show_button.hide()
         self.close_button = QToolButton(self)
         self.close_button.setText("✕")
         self.close_button.setAutoRaise(True)
+        self.close_button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.close_button.setAccessibleName(self.tr("Close this message"))
         self.close_button.setToolTip(self.tr("Close this message"))
         self.close_button.setVisible(can_close)

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import apsw
+import structlog
 
 from app.ledger import queries
 from app.ledger.reader import Row, read
 
 PAGE_ROWS = 128
+log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
@@ -53,13 +55,18 @@ class _Moved(Exception):
 
 
 def look(
-    connection: apsw.Connection, view: str, known: Known, wanted: Wanted, make: Callable[[Row], T]
+    connection: apsw.Connection, view: str, known: Known | None, wanted: Wanted, make: Callable[[Row], T]
 ) -> Look[T]:
-    """Counts the view and reads the wanted pages, each row through `make`. Run it in one read transaction."""
-    try:
-        return _look(connection, view, known, wanted, make, restarted=False)
-    except _Moved:
-        return _look(connection, view, Known(), wanted, make, restarted=True)
+    """Counts the view and reads the wanted pages, each row through `make`. Run it in one read transaction.
+
+    `known` None: nothing of an earlier look is believed.
+    """
+    if known is not None:
+        try:
+            return _look(connection, view, known, wanted, make, restarted=False)
+        except _Moved:
+            log.info("a view has changed its rows, reading it anew", view=view)
+    return _look(connection, view, Known(), wanted, make, restarted=True)
 
 
 def _look(
@@ -105,9 +112,11 @@ def _count(connection: apsw.Connection, view: str, known: Known) -> tuple[int, i
 def _page(connection: apsw.Connection, view: str, page: int, count: int, marks: dict[int, int]) -> list[Row]:
     end = min(count, (page + 1) * PAGE_ROWS)
     before = None if end == count else _mark(connection, view, page + 1, count, marks)
-    rows = queries.select(connection, view, limit=end - page * PAGE_ROWS, before=before)
+    length = end - page * PAGE_ROWS
+    # Below the oldest page there must be nothing: one row more would show it.
+    rows = queries.select(connection, view, limit=length if page else length + 1, before=before)
     rows.reverse()
-    if len(rows) != end - page * PAGE_ROWS or marks.get(page, rows[0]["number"]) != rows[0]["number"]:
+    if len(rows) != length or marks.get(page, rows[0]["number"]) != rows[0]["number"]:
         raise _Moved
     marks[page] = rows[0]["number"]
     return rows

@@ -12,7 +12,7 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent, QTextLayout
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.gui.formats import visible
+from app.gui.formats import plain_tip, visible
 from app.gui.notice import Card, ink
 from app.gui.theme import Tone, scaled
 from app.gui.words import LEVELS, TRADING, fact_name, look_up, tr
@@ -35,6 +35,8 @@ class FactCell(Card):
         self.name.setFont(small)
         self.reason.setFont(small)
         self.word.setFont(scaled(self.font(), 1.0, bold=True))
+        for label in (self.name, self.word):
+            label.setTextFormat(Qt.TextFormat.PlainText)
         first = QHBoxLayout()
         first.setSpacing(6)
         first.addWidget(self.name)
@@ -60,7 +62,7 @@ class FactCell(Card):
         self.word.setText(f"{_look(fact)[0]} {word}")
         self.reason.setText(reason)
         whole = f"{name}: {word}" + (f". {reason}" if reason else "")
-        self.setToolTip(whole)
+        self.setToolTip(plain_tip(whole))
         self.setAccessibleName(f"{name}: {word}")
         self.setAccessibleDescription(reason)
         self._colour()

@@ -27,30 +27,30 @@ class LedgerTab(QWidget):
         self.table = LedgerTable(self.model, self)
         self.feed = Feed(reader, self.model, self.table.wanted, tasks, self)
         self.problem = Notice(self)
-        self._empty = EmptyState(translated(table.empty_title), translated(table.empty_text), self)
+        self.empty = EmptyState(translated(table.empty_title), translated(table.empty_text), self)
         self._reading = EmptyState("", self.tr("Reading the ledger…"), self)
         self._stack = QStackedWidget(self)
-        for page in (self._reading, self._empty, self.table):
+        for page in (self._reading, self.empty, self.table):
             self._stack.addWidget(page)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.problem)
         layout.addWidget(self._stack)
-        self.setFocusProxy(self.table)
         self.feed.refreshed.connect(self._refreshed)
         self.feed.failed.connect(self._failed)
 
     @property
     def is_empty(self) -> bool:
-        return self._stack.currentWidget() is self._empty
+        return self._stack.currentWidget() is self.empty
 
     @property
     def is_shown_as_table(self) -> bool:
         return self._stack.currentWidget() is self.table
 
-    def refresh(self) -> None:
-        self.feed.refresh(changed=True)
+    def refresh(self, *, anew: bool = False) -> None:
+        """Reads the view; `anew` counts all of it again."""
+        self.feed.refresh(changed=True, anew=anew)
 
     def stop(self) -> None:
         self.feed.stop()
@@ -58,7 +58,7 @@ class LedgerTab(QWidget):
     def _refreshed(self) -> None:
         self.problem.clear()
         rows = self.model.rowCount()
-        self._stack.setCurrentWidget(self.table if rows else self._empty)
+        self._stack.setCurrentWidget(self.table if rows else self.empty)
         self.counted.emit(rows)
 
     def _failed(self, why: str) -> None:

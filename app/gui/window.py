@@ -5,6 +5,9 @@ Closing it only asks for a stop; it stays and answers until the engine has stopp
 
 from __future__ import annotations
 
+import asyncio
+from itertools import pairwise
+
 import structlog
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QShowEvent
@@ -44,13 +47,14 @@ class Window(QMainWindow):
         self._engine = engine
         self._tasks = Tasks()
         self._stopping = False
-        self._memory = Memory(engine.home)
+        self._memory = Memory(engine.home, self)
         self.coalescer = Coalescer(self)
         self._clock = QTimer(self, interval=STATUS_MS)
         self._dirty: set[str] = {table.name for table in TABLES}
         self._build()
         self.menus = build_menus(self)
         self._connect()
+        self._order_tabs()
         self._restore()
         self._end_listening = engine.listen(self.coalescer.mark)
         self._show_status()
@@ -117,6 +121,30 @@ class Window(QMainWindow):
         self.coalescer.due.connect(self._refresh)
         self._clock.timeout.connect(self._show_status)
 
+    def _order_tabs(self) -> None:
+        """Tab goes as the eye does: top to bottom, left to right."""
+        stops: list[QWidget] = [
+            self.attention.button,
+            self.hook_bar.source,
+            self.hook_bar.address,
+            *self.hook_bar.buttons,
+            self.trading_bar.halt,
+            self.trading_bar.exits_only,
+            self.trading_bar.resume,
+            self.notice.show_button,
+            self.notice.close_button,
+            self.tabs.tabBar(),
+            *(view.table for view in self.views.values()),
+            self.detail.copy_button,
+            self.detail.close_button,
+            self.detail.text,
+        ]
+        # Else it is a second stop for its own bar, and Tab goes round in a circle.
+        self.tabs.setFocusProxy(None)  # type: ignore[arg-type]
+        self.tabs.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        for one, other in pairwise(stops):
+            QWidget.setTabOrder(one, other)
+
     # ------------------------------------------------------------------ what the person asks
 
     @property
@@ -145,8 +173,10 @@ class Window(QMainWindow):
         self.detail.text.setFocus()
 
     def refresh_now(self) -> None:
+        """Reads everything again, nothing taken from earlier."""
         self._dirty |= set(self.views)
-        self._look_at_current()
+        self._dirty.discard(self.current.definition.name)
+        self.current.refresh(anew=True)
         self.detail.refresh(frozenset({"claims"}))
         self._show_status()
 
@@ -289,9 +319,15 @@ class Window(QMainWindow):
         self._show_status()
 
     async def shut(self) -> None:
-        """Ends what the window runs and takes it off the screen."""
+        """Ends what the window runs, takes it off the screen and returns when it is gone.
+
+        Gone now and on this thread: left to the garbage collector it could be destroyed on another one.
+        """
         self.say_stopping()
         self.remember()
         await self._tasks.stop()
         self.hide()
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.destroyed.connect(lambda: gone.set_result(None))
         self.deleteLater()
+        await gone

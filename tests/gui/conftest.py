@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+import gc
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.gui.window import Window
+from tests.gui.hands import until
 from tests.gui.kit import StandIn
 
 
+@pytest.fixture(autouse=True)
+def garbage_on_the_main_thread() -> Iterator[None]:
+    """The loop of the test before is collected here, not on a ledger's thread: as in main.py."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.fixture
-async def engine(qapp: QApplication, tmp_path: Path) -> AsyncIterator[StandIn]:
-    stand_in = StandIn(tmp_path)
-    await stand_in.start()
-    yield stand_in
-    await stand_in.close()
+def unstarted(qapp: QApplication, tmp_path: Path) -> StandIn:
+    """Made off the loop, since opening a ledger blocks."""
+    return StandIn(tmp_path)
+
+
+@pytest.fixture
+async def engine(unstarted: StandIn) -> AsyncIterator[StandIn]:
+    await unstarted.start()
+    yield unstarted
+    await unstarted.close()
+
+
+_open: list[Window] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """After the test pytest-qt lets events run without a loop: no window may start a task then."""
+    try:
+        yield
+    finally:
+        for window in _open:
+            window.say_stopping()
 
 
 @pytest.fixture
@@ -26,11 +55,7 @@ async def window(engine: StandIn) -> AsyncIterator[Window]:
     made = Window(engine)
     made.show()
     await until(lambda: made.current.is_empty or made.current.is_shown_as_table)
+    _open.append(made)
     yield made
+    _open.remove(made)
     await made.shut()
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Lets the loop run until it holds. The test's own timeout ends one that never does."""
-    while not holds():  # noqa: ASYNC110 - what is awaited is a state of many widgets, not one event
-        await asyncio.sleep(0.005)

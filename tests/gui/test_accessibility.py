@@ -1,0 +1,88 @@
+"""What can be reached has a name, what can be done has a key, and Tab goes everywhere."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QMenu,
+    QTextBrowser,
+    QWidget,
+)
+
+from app.gui.table import LedgerTable
+from app.gui.window import Window
+from tests.gui.hands import press
+
+REACHABLE = (QAbstractButton, QComboBox, QLineEdit, LedgerTable, QTextBrowser)
+
+
+def reachable(window: Window) -> list[QWidget]:
+    found: list[QWidget] = []
+    for kind in REACHABLE:
+        found += window.findChildren(kind)
+    return [each for each in found if each.objectName() != "qt_spinbox_lineedit"]
+
+
+async def test_every_control_has_a_name(window: Window) -> None:
+    nameless = []
+    for widget in reachable(window):
+        if widget.objectName().startswith(("qt_", "Scroll")):
+            continue  # parts of Qt's own widgets
+        interface = QAccessible.queryAccessibleInterface(widget)
+        if not interface.text(QAccessible.Text.Name).strip():
+            nameless.append(repr(widget))
+    assert nameless == []
+
+
+async def test_every_action_is_in_a_menu_and_has_a_key_of_its_own(window: Window) -> None:
+    menus = [action.menu() for action in window.menuBar().actions()]
+    actions = [
+        action
+        for menu in menus
+        if isinstance(menu, QMenu)
+        for action in menu.actions()
+        if not action.isSeparator()
+    ]
+    assert len(actions) == 18
+    keys = [action.shortcut().toString() for action in actions]
+    assert all(keys)
+    assert len(set(keys)) == len(keys)
+    doings = window.doings
+    for action in (doings.halt, doings.exits_only, doings.resume, doings.test_signal, doings.reconcile):
+        assert action in actions
+
+
+async def test_tab_goes_through_all_controls_and_comes_back(window: Window) -> None:
+    window.activateWindow()
+    first = window.hook_bar.source
+    first.setFocus()
+    seen: list[QWidget] = []
+    for _ in range(60):
+        current = QApplication.focusWidget()
+        if current is None or current in seen:
+            break
+        seen.append(current)
+        press(current, Qt.Key.Key_Tab)
+    wanted = [
+        window.hook_bar.source,
+        window.hook_bar.address,
+        window.trading_bar.halt,
+        window.trading_bar.exits_only,
+        window.tabs.tabBar(),
+        window.detail.close_button,
+    ]
+    assert [each for each in wanted if each not in seen] == []
+    places = [seen.index(each) for each in wanted]
+    assert places == sorted(places)
+    # Halt is never what Enter or Space hits by chance: the focus starts in the table.
+    assert not window.trading_bar.halt.hasFocus()
+
+
+async def test_the_focus_starts_in_the_view_and_not_on_a_button(window: Window) -> None:
+    focused = QApplication.focusWidget()
+    assert focused is None or not isinstance(focused, QAbstractButton)

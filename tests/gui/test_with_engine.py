@@ -1,0 +1,83 @@
+"""The window on the real engine: a test signal becomes a filled paper order that can be seen."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication, QToolButton
+
+from app.domain.alert import AlertRules, read_alert
+from app.domain.signal import Action
+from app.engine import Engine
+from app.gui.samples import ALERT_MESSAGE
+from app.gui.window import Window
+from app.listener.body import read_body
+from tests.gui.hands import click, until
+
+
+async def test_a_test_signal_becomes_a_filled_order_in_the_window(qapp: QApplication, tmp_path: Path) -> None:
+    engine = Engine(tmp_path, port=0)
+    await engine.start()
+    window = Window(engine)
+    window.show()
+    try:
+        await until(lambda: "Ready" in window.strip.cells["account:paper"].word.text())
+        send = next(
+            each for each in window.hook_bar.findChildren(QToolButton) if each.text() == "Send test signal"
+        )
+        click(send)
+        await until(lambda: "accepted as S1" in window.notice.text)
+        window.show_view("orders")
+        await until(lambda: window.current.model.rowCount() == 1)
+        state = window.current.model.index(0, 8)
+        await until(lambda: state.data() == "✓ Filled")
+        window.current.table.choose(0)
+        await until(lambda: window.detail.page and "filled: buy 1 at 10" in window.detail.text.toPlainText())
+        click(window.trading_bar.halt)
+        await until(lambda: "halted" in window.notice.text)
+        click(send)
+        await until(lambda: window.current.model.rowCount() == 2)
+        await until(lambda: window.current.model.index(0, 8).data() == "✕ Denied")
+        assert "TRADING_HALTED" in str(window.current.model.index(0, 11).data())
+        window.show_view("reconciliation")
+        await until(lambda: window.current.is_shown_as_table)
+    finally:
+        window.say_stopping()
+        await engine.stop()
+        await window.shut()
+
+
+FIRED = {
+    "{{ticker}}": "AAPL",
+    "{{exchange}}": "NASDAQ",
+    "{{interval}}": "15",
+    "{{time}}": "2026-03-02T15:15:00Z",
+    "{{timenow}}": "2026-03-02T15:30:00Z",
+    "{{strategy.order.action}}": "buy",
+    "{{strategy.order.contracts}}": "10",
+    "{{strategy.order.price}}": "187.25",
+    "{{strategy.order.id}}": "Long",
+    "{{strategy.market_position}}": "long",
+    "{{strategy.market_position_size}}": "10",
+    "{{strategy.prev_market_position}}": "flat",
+    "{{strategy.prev_market_position_size}}": "0",
+}
+"""What TradingView puts in for each placeholder of the message, for one entry."""
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_the_message_for_tradingview_is_one_that_the_door_understands(live: bool) -> None:
+    message = ALERT_MESSAGE
+    for name, value in FIRED.items():
+        assert name in message
+        message = message.replace(name, value)
+    rules = AlertRules(reaches_live=live, needs_quantity=True, places_brackets=False)
+    alert = read_alert(read_body(message.encode()), rules)
+    signal = alert.signal
+    assert (signal.symbol, signal.action, signal.quantity) == ("AAPL", Action.BUY, Decimal(10))
+    assert signal.bar_time is not None
+    assert signal.fired_at is not None
+    assert signal.target == Decimal(10)
+    assert alert.warnings == ()
