@@ -1,32 +1,38 @@
 """Trading without a door: real ledger, real paper exchange, real lanes; alerts go straight to the claim.
 
-Time stands still unless a test moves it.
+Time stands still unless a test moves it; what the product does every second it does here every few
+milliseconds, so that nothing has to be waited out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-from app.brokers.base import Broker
+from app.brokers.base import Broker, OrderRequest, Placed
 from app.brokers.paper import FillMode, PaperBroker, PaperExchange
 from app.claims.base import Admission, Delivery, Verdict
 from app.claims.ledger_store import LedgerClaimStore
 from app.clock import SECOND, ManualClock
 from app.domain.alert import AlertRules, read_alert
 from app.domain.key import HeaderKeys, KeyPolicy, choose_key, raw_fingerprint
+from app.domain.risk import TradingState
+from app.domain.signal import Side
+from app.engine.recovery import recover, register
+from app.execution import lanes, session, trading
 from app.execution.policy import AccountSetup, policies
 from app.execution.trading import Trading
 from app.ledger.reader import Reader
 from app.ledger.store import FILE_NAME, open_ledger
 from app.ledger.ticket import Ticket
-from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
 from app.listener.body import read_body
 from app.settings import Settings, read_settings
@@ -42,6 +48,9 @@ accounts = ["paper"]
 name = "paper"
 broker = "paper"
 """
+
+FAST = 0.01
+"""Seconds between two sweeps, looks or tries to reconnect."""
 
 SETTLED = "('DONE', 'DENIED', 'NOT_PLACED', 'NEEDS_OPERATOR')"
 
@@ -100,22 +109,46 @@ class Desk:
     async def settled(self, verdict: Verdict | None = None) -> list[dict[str, Any]]:
         """Waits until every order (of one signal) is over, and returns them."""
         number = None if verdict is None else verdict.claim_id
-        open_orders = f"SELECT count(*) AS n FROM orders WHERE state NOT IN {SETTLED} AND claim_id = coalesce(?, claim_id)"
-        await self.until(open_orders, 0, number)
+        mine = "claim_id = coalesce(?, claim_id)"
+        await self.until(f"SELECT count(*) FROM orders WHERE state NOT IN {SETTLED} AND {mine}", 0, number)
         return await self.orders(number)
+
+    async def state(self, number: int, state: str) -> dict[str, Any]:
+        """Waits until the order of that number is in that state, and returns it."""
+        await self.until("SELECT state FROM orders WHERE id = ?", state, number)
+        return await self.order(number)
+
+    async def waits(self, number: int, reason: str) -> dict[str, Any]:
+        """Waits until the order is PENDING for that reason, and returns it."""
+        sql = "SELECT state || ' ' || coalesce(reason, '') FROM orders WHERE id = ?"
+        await self.until(sql, f"PENDING {reason}", number)
+        return await self.order(number)
+
+    async def order(self, number: int) -> dict[str, Any]:
+        (row,) = await self.reader.rows("SELECT * FROM v_orders WHERE number = ?", (number,))
+        return row
+
+    async def events(self, what: str) -> list[dict[str, Any]]:
+        rows = await self.reader.rows("SELECT * FROM v_events WHERE what = ? ORDER BY number", (what,))
+        return [{**row, "detail": json.loads(row["detail"])} for row in rows]
 
     async def until(self, sql: str, wanted: Any, *bindings: Any) -> None:
         """Waits, woken by commits, until the first column of the first row is what is wanted."""
         changed = asyncio.Event()
         ignore = self.writer.listen(lambda _tables: changed.set())
+        seen: Any = None
         try:
             async with asyncio.timeout(10):
                 while True:
                     rows = await self.reader.rows(sql, bindings)
-                    if rows and next(iter(rows[0].values())) == wanted:
+                    seen = next(iter(rows[0].values())) if rows else None
+                    if rows and seen == wanted:
                         return
                     await changed.wait()
                     changed.clear()
+        except TimeoutError:
+            orders = [(row["id"], row["state"], row["reason"]) for row in await self.orders()]
+            raise AssertionError(f"still {seen!r}, not {wanted!r}; orders {orders}") from None
         finally:
             ignore()
 
@@ -126,9 +159,21 @@ class Desk:
         (order,) = await self.settled(verdict)
         return order
 
-    async def book(self, symbol: str = "AAPL") -> Decimal:
-        rows = await self.reader.rows("SELECT quantity FROM v_positions WHERE symbol = ?", (symbol,))
+    async def book(self, symbol: str = "AAPL", strategy: str | None = None) -> Decimal:
+        """Our own net on a symbol: of one strategy's book, or of all."""
+        rows = await self.reader.rows(
+            "SELECT quantity FROM v_positions WHERE symbol = ? AND strategy = coalesce(?, strategy)",
+            (symbol, strategy),
+        )
         return sum((Decimal(row["quantity"]) for row in rows), Decimal(0))
+
+    async def by_hand(self, side: str, quantity: str, *, symbol: str = "AAPL", price: str = "100") -> None:
+        """A person's order at the exchange, past Onefill."""
+        hand = PaperBroker(self.exchange, "paper", self.settings.accounts[0].cash, FillMode.INSTANT)
+        request = OrderRequest(
+            f"hand-{uuid.uuid4().hex}", symbol, Side(side), Decimal(quantity), reference_price=Decimal(price)
+        )
+        assert isinstance(await hand.submit(request, lambda: None), Placed)
 
     def paper_orders(self) -> list[dict[str, Any]]:
         """The exchange's own rows, read past everything of ours."""
@@ -141,9 +186,12 @@ class Desk:
         finally:
             connection.close()
 
-    async def halt(self, state: str) -> None:
-        from app.domain.risk import TradingState
+    async def ready(self, account: str = "paper") -> None:
+        """Waits until an account's first reconciliation is through and it sends."""
+        async with asyncio.timeout(10):
+            await self.trading._sessions[account].ready.wait()
 
+    async def halt(self, state: str) -> None:
         await self.writer.run(lambda tx: tx.set_meta("trading_state", state))
         self.trading.note_state(TradingState(state))
 
@@ -156,8 +204,12 @@ async def desk(
     clock: ManualClock | None = None,
     wrap: Callable[[Broker], Broker] = lambda broker: broker,
     start: bool = True,
+    wall_mark: int = 0,
 ) -> AsyncIterator[Desk]:
-    """Opens a desk on a home, and closes it in the engine's order."""
+    """Opens a desk on a home as the engine does, recovery included, and closes it in the engine's order.
+
+    `wall_mark` is the newest wall time that an earlier run has seen.
+    """
     clock = clock or ManualClock()
     settings = await asyncio.to_thread(read_settings, config, home / "config.toml")
     deaths: list[str] = []
@@ -167,8 +219,9 @@ async def desk(
     exchange = PaperExchange(home / "paper.sqlite3", clock)
     await exchange.open()
     tasks = Tasks(lambda name, error: deaths.append(f"{name}: {error!r}"))
-    await writer.run(lambda tx: _name_everything(tx, settings))
-    trading = Trading(
+    await writer.run(lambda tx: register(tx, settings.all_sources, settings.accounts))
+    await writer.run(lambda tx: recover(tx, clock.now()))
+    part = Trading(
         writer=writer,
         reader=reader,
         clock=clock,
@@ -178,18 +231,30 @@ async def desk(
         changed=lambda: None,
     )
     store = LedgerClaimStore(writer, clock, lambda _account, symbol, _exchange: symbol)
-    if start:
-        await trading.start(0)
-    opened = Desk(home, settings, clock, writer, reader, exchange, store, trading, tasks, deaths)
-    try:
-        yield opened
-    finally:
-        await trading.stop()
-        await tasks.stop()
-        await exchange.close()
-        await reader.close()
-        await writer.close()
+    opened = Desk(home, settings, clock, writer, reader, exchange, store, part, tasks, deaths)
+    with _in_a_hurry():
+        if start:
+            await part.start(wall_mark)
+        try:
+            yield opened
+        finally:
+            await part.stop()
+            await tasks.stop()
+            await exchange.close()
+            await reader.close()
+            await writer.close()
     assert deaths == []
+
+
+@contextmanager
+def _in_a_hurry() -> Iterator[None]:
+    with (
+        patch.object(session, "LOOKS", (FAST,)),
+        patch.object(session, "RECONNECT", (FAST,)),
+        patch.object(trading, "SWEEP", FAST),
+        patch.object(lanes, "RECORD_RETRY", FAST),
+    ):
+        yield
 
 
 def _accounts(
@@ -200,12 +265,3 @@ def _accounts(
         broker = PaperBroker(exchange, name, policy.account.cash, FillMode(policy.account.fills))
         found[name] = AccountSetup(policy, wrap(broker))
     return found
-
-
-def _name_everything(tx: Transaction, settings: Settings) -> None:
-    for source in settings.all_sources:
-        if not tx.one("SELECT 1 FROM sources WHERE id = ?", (source.id,)):
-            tx.insert("sources", {"id": source.id, "name": source.name})
-    for account in settings.accounts:
-        if not tx.one("SELECT 1 FROM accounts WHERE name = ?", (account.name,)):
-            tx.insert("accounts", {"name": account.name, "broker": account.broker})
