@@ -152,7 +152,7 @@ class Engine:
             self._writer, self._reader, self.clock, opened.recovered.wall_mark, self.note_change
         )
         self._writer.listen(self._on_commit)
-        await self._watch.start(self._tasks)
+        self._watch.start(self._tasks)
         self._door = Door(
             host=settings.listener.host,
             port=settings.listener.port if self._wanted_port is None else self._wanted_port,
@@ -181,6 +181,8 @@ class Engine:
         if door is not None:
             await _within(deadline, 2.5, "door", door.stop())
         await _within(deadline, 1.0, "tasks", self._tasks.stop())
+        if self._watch is not None:
+            self._watch.mark_at_stop()
         await _within(deadline, 1.0, "deliveries", self._door_tasks.stop())
         closed = await self._close_ledger(deadline)
         self._listeners.clear()

@@ -30,13 +30,17 @@ class Recovered:
 
 
 def recover(tx: Transaction, now: int) -> Recovered:
-    """Every SUBMITTING becomes AMBIGUOUS, its attempt left open; claims that were answered 503 stay so."""
+    """Every SUBMITTING becomes AMBIGUOUS, its attempt left open; claims that were answered 503 stay so.
+
+    Returns the wall time that earlier runs had seen, and marks the one of this run.
+    """
     interrupted = orders.where(tx, "state = ?", (State.SUBMITTING.value,))
     for order in interrupted:
         reason = "INTERRUPTED the program ended while the order was being sent"
         orders.move(tx, order, State.AMBIGUOUS, at=now, actor=ACTOR, reason=reason)
     voided = apply_voided(tx)
     mark = int(tx.meta(WALL_MARK) or 0)
+    mark_wall_time(tx, now, now)
     if interrupted or voided:
         detail = {"in_doubt": [order.name for order in interrupted], "unanswered": voided}
         tx.event(now, ACTOR, "recovered", "ledger", detail)

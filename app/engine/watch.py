@@ -17,6 +17,7 @@ from app.engine.recovery import mark_wall_time
 from app.ledger.counts import Counts
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.reader import Reader
+from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
 from app.tasks import Tasks
 
@@ -59,8 +60,9 @@ class Watch:
         """Microseconds that the clock stands before what an earlier run has seen."""
         return max(0, self._wall_mark - self._clock.now())
 
-    async def start(self, tasks: Tasks) -> None:
-        await self._count(anew=True)
+    def start(self, tasks: Tasks) -> None:
+        """Starts looking; the counts come with the first look, since a door must not wait for them."""
+        self.counts_due = True
         tasks.start("loop lag", self.lag.measure())
         tasks.start("pulse", self._look_for_ever())
         tasks.start("ledger watch", self._watch_ledger())
@@ -120,8 +122,15 @@ class Watch:
 
     async def mark(self) -> None:
         """Keeps the newest wall time seen (HOLES H32)."""
-        now = self._clock.now()
         try:
-            await self._writer.run(lambda tx: mark_wall_time(tx, now, self._began_at))
+            await self._writer.run(self._mark_now())
         except LedgerUnavailable as error:
             log.warning("the time was not kept", ledger=str(error))
+
+    def mark_at_stop(self) -> None:
+        """The same with the ledger's last commit."""
+        self._writer.post(self._mark_now())
+
+    def _mark_now(self) -> Callable[[Transaction], None]:
+        now = self._clock.now()
+        return lambda tx: mark_wall_time(tx, now, self._began_at)
