@@ -26,7 +26,7 @@ from app.engine.parts import instrument_of
 from app.execution import session
 from app.execution.policy import AccountSetup, policies
 from app.execution.trading import Trading
-from app.ledger import wal
+from app.ledger import store, wal
 from app.ledger.reader import Reader
 from app.ledger.store import FILE_NAME as LEDGER_FILE
 from app.ledger.store import open_ledger
@@ -124,7 +124,12 @@ async def opened(home: Path, now: int, disk: Disk | None = None) -> AsyncIterato
     """Opens the home as a start does; with a disk, both files lie on it. Raises StartRefused and the like."""
     clock = ManualClock(now)
     vfs = None if disk is None else disk.name
-    with patch.object(opening, "open_ledger", partial(open_ledger, vfs=vfs)):
+    inspect = store._inspect
+    with (
+        patch.object(opening, "open_ledger", partial(open_ledger, vfs=vfs)),
+        # It only reads. A read-only connection that cannot lock as it closes is an error only through apsw.
+        patch.object(store, "_inspect", lambda path, known, _vfs: inspect(path, known, None)),
+    ):
         started = await asyncio.to_thread(open_home, home, clock, lambda: Secrets(home, {}, keyring=None))
     deaths: list[str] = []
     writer = Writer(started.connection, clock, deaths.append)
@@ -140,8 +145,8 @@ async def opened(home: Path, now: int, disk: Disk | None = None) -> AsyncIterato
         interval=3_600 * SECOND,
         changed=lambda: None,
     )
-    store = LedgerClaimStore(writer, clock, instrument_of)
-    desk = Desk(home, started.settings, clock, writer, reader, exchange, store, trading, tasks, deaths)
+    claims = LedgerClaimStore(writer, clock, instrument_of)
+    desk = Desk(home, started.settings, clock, writer, reader, exchange, claims, trading, tasks, deaths)
     try:
         await exchange.open()
         await exchange.run(lambda book: book._store._connection.wal_autocheckpoint(CHECKPOINT_PAGES))

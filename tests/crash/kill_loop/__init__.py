@@ -1,0 +1,1 @@
+"""Killed at moments that nobody chose, under load, again and again."""
