@@ -59,11 +59,11 @@ class Order:
         """What may still fill: zero once the order is over or was never sent."""
         if self.quantity is None or self.state in (State.PENDING, State.DENIED, State.NOT_PLACED, State.DONE):
             return Decimal(0)
-        return self.quantity - self.filled_quantity
+        return WIDE.subtract(self.quantity, self.filled_quantity)
 
     @property
     def signed_leaves(self) -> Decimal:
-        return self.leaves * self.side.sign if self.side else Decimal(0)
+        return self.leaves.copy_negate() if self.side is Side.SELL else self.leaves
 
 
 _NAMES = tuple(field.name for field in fields(Order))
@@ -234,7 +234,7 @@ def add_fills(tx: Transaction, order: Order, fills: Iterable[BookedFill], *, at:
             _add_fill(tx, order, order.side, fill, at)
             new = True
     if not new:
-        return order
+        return get(tx, order.id)
     rows = tx.execute("SELECT quantity, price FROM fills WHERE order_id = ?", (order.id,))
     filled = paid = Decimal(0)
     for quantity, price in rows:
@@ -252,7 +252,7 @@ def _add_fill(tx: Transaction, order: Order, side: Side, fill: BookedFill, at: i
     numbers = {"quantity": plain(fill.quantity), "price": plain(fill.price), "fee": plain(fill.fee)}
     whose: dict[str, Value] = {"account": order.account, "exec_id": fill.exec_id, "order_id": order.id}
     tx.insert("fills", {**whose, "side": side.value, **numbers, "at": fill.at})
-    signed = fill.quantity * side.sign
+    signed = fill.quantity.copy_negate() if side is Side.SELL else fill.quantity
     net = add_to_book(tx, order.account, order.instrument, order.source_id, order.strategy, signed)
     detail = {"exec_id": fill.exec_id, **numbers, "at": fill.at, "book": plain(net)}
     tx.event(at, f"broker:{order.account}", "filled", order.name, detail)
