@@ -254,11 +254,3 @@ async def test_h19_a_ledger_that_cannot_be_trusted_asks_for_the_stop(tmp_path: P
         assert engine.stop_requested.is_set()
         assert engine.fatal == "the disk lies"
         assert word(engine.status(), "program") == "stopping"
-
-
-@pytest.mark.qasync
-async def test_it_runs_the_same_on_the_windows_loop(tmp_path: Path) -> None:
-    async with running(tmp_path / "home") as engine:
-        assert (await send(engine, "one"))[0] == 200
-        (order,) = await settled(engine, 1)
-        assert order["state"] == "DONE"
