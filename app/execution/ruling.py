@@ -176,11 +176,16 @@ def _what_it_waits_for(
     ahead = [
         other
         for other in earlier_of_book(tx, order, "purpose = 'exit' AND state IN ('PENDING', 'WORKING')")
-        if not (
-            is_superseded(other, order) if closes else other.state is State.WORKING and _rests(other, now)
-        )
+        if not _may_overtake(other, order, now, closes=closes)
     ]
     return Wait(f"{WAITING}{ahead[0].name}", closes) if ahead else None
+
+
+def _may_overtake(exit_: Order, order: Order, now: int, *, closes: bool) -> bool:
+    """Whether an order need not wait for an earlier exit of its book: that rests, or is made void by it."""
+    if exit_.state is State.WORKING:
+        return _rests(exit_, now)
+    return closes and is_superseded(exit_, order)
 
 
 def is_superseded(older: Order, order: Order) -> bool:

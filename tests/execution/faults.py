@@ -60,6 +60,8 @@ class FaultyBroker:
         """Names of calls that raise LookupFailed."""
         self.crashing: set[str] = set()
         """Names of calls that raise KeyError."""
+        self.slow_proof = False
+        """As at a venue behind a wire: one look that finds nothing proves nothing."""
         self.held: dict[str, Held] = {}
         """By name of the call (`before_submit`, `after_submit`, `find`, ...)."""
         self.hidden: set[str] = set()
@@ -75,7 +77,8 @@ class FaultyBroker:
 
     @property
     def facts(self) -> BrokerFacts:
-        return self.real.facts
+        facts = self.real.facts
+        return replace(facts, absence_is_immediate=False) if self.slow_proof else facts
 
     async def submit(self, request: OrderRequest, last_check: LastCheck) -> SubmitReply:
         self.calls["submit"] += 1
