@@ -18,8 +18,8 @@ from app.brokers.base import HeldBack, LookupFailed, OrderRequest, Placed, Submi
 from app.brokers.paper import FILE_NAME, PaperBroker
 from app.brokers.paper_book import PaperBook
 from app.failpoint import EXIT_CODE
-from tests.brokers.disk import Disk
 from tests.brokers.paper_kit import CASH, connected, nothing_against, opened, order, placed, rows, state
+from tests.crash.power.disk import Disk
 
 D = Decimal
 ROOT = Path(__file__).parents[2]
@@ -32,9 +32,9 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def disk() -> Iterator[Disk]:
-    disk = Disk("paper-test-disk")
+    disk = Disk()
     yield disk
-    disk.unregister()
+    disk.close()
 
 
 # ------------------------------------------------------------------ commit before reply

@@ -116,9 +116,8 @@ def test_two_orders_of_one_leg(home: Path) -> None:
     harm(home, PAPER, ORDER_TWICE)
     again = """
         INSERT INTO orders SELECT 901, claim_id, account, leg, generation + 1, instrument, source_id,
-        strategy,
-        action, purpose, side, quantity, type, limit_price, stop_price, tif, 'PENDING', ord_status, reason,
-        'twin', NULL, '0', NULL, not_after, 0, created_at, updated_at FROM orders WHERE id = 1
+        strategy, action, purpose, side, quantity, type, limit_price, stop_price, tif, 'PENDING', ord_status,
+        reason, 'twin', NULL, '0', NULL, not_after, 0, created_at, updated_at FROM orders WHERE id = 1
     """
     harm(home, LEDGER, again)
     found = check.violations(home)
