@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.clock import SECOND
-from app.ledger.store import open_ledger
 from tests.claims.kit import MINUTE, Alert, Bench, QuickBench
 
 Name = tuple[Any, ...]
@@ -254,14 +253,6 @@ def check(bench: Bench, model: Model, sent: int) -> None:
     assert counted == {row["id"]: row["deliveries"] for row in claims if row["deliveries"]}
     orders = bench.orders()
     assert [row["claim_id"] for row in orders] == [row["id"] for row in claims], "one order a claim"
-
-
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with an empty ledger."""
-    home = tmp_path_factory.mktemp("empty")
-    open_ledger(home, START).close()
-    return home
 
 
 @contextmanager

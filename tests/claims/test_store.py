@@ -75,8 +75,8 @@ class Shop:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    made = Ledger(tmp_path / "home")
+def ledger(home: Path) -> Iterator[Ledger]:
+    made = Ledger(home)
     yield made
     made.close()
 
