@@ -20,15 +20,15 @@ import apsw
 SECTOR = 512
 _numbers = itertools.count(1)
 
-What = Literal["create", "delete", "write", "truncate", "sync", "folder"]
+What = Literal["create", "delete", "rename", "write", "truncate", "sync", "folder"]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One change that SQLite made. `number` is its place in the one order of calls and marks of a disk.
 
-    `inode` tells a file from a later one of the same name; `offset` of a truncate is the new size; `folder`
-    is a sync of the folder: only then names that came or went are durable.
+    `inode` tells a file from a later one of the same name; `offset` of a truncate is the new size; `data` of
+    a rename is the old name; `folder` syncs the folder: only then names that came or went are durable.
     """
 
     number: int
@@ -121,6 +121,15 @@ class Disk(apsw.VFS):
         with self._lock:
             self._append(path, what, offset, data)
 
+    def note_rename(self, old: Path, new: Path) -> None:
+        """The program renamed a file that is on this disk, past SQLite."""
+        with self._lock:
+            self._inodes[new] = self._inodes.pop(old)
+            self._append(new, "rename", data=str(old).encode())
+
+    def holds(self, path: Path) -> bool:
+        return path in self._inodes
+
     def is_honest_about(self, path: Path) -> bool:
         return not path.name.startswith(self._lies_about) if self._lies_about else True
 
@@ -175,6 +184,10 @@ class Luck(StrEnum):
     """Each sector of 512 bytes by itself."""
 
 
+Names = list[tuple[Path, int | None]]
+"""One change of the folder, whole or not at all: names, and what each stands for then (None: nothing)."""
+
+
 @dataclass(slots=True)
 class _Inode:
     durable: bytearray = field(default_factory=bytearray)
@@ -187,7 +200,7 @@ class Remains:
     def __init__(self, found: dict[Path, bytes], calls: Iterable[Call] = ()) -> None:
         self._inodes: dict[int, _Inode] = {}
         self._names: dict[Path, int] = {}
-        self._unsynced_names: list[tuple[Path, int | None]] = []
+        self._unsynced_names: list[Names] = []
         for number, (path, content) in enumerate(found.items(), 1):
             self._names[path] = -number
             self._inodes[-number] = _Inode(bytearray(content))
@@ -200,18 +213,23 @@ class Remains:
             case "create":
                 self._first.pop(call.path, None)
                 self._inodes[call.inode] = _Inode()
-                self._unsynced_names.append((call.path, call.inode))
+                self._unsynced_names.append([(call.path, call.inode)])
             case "delete":
                 self._first.pop(call.path, None)
-                self._unsynced_names.append((call.path, None))
+                self._unsynced_names.append([(call.path, None)])
+            case "rename":
+                old = Path(call.data.decode())
+                inode = self._first.pop(old, call.inode)
+                self._first[call.path] = inode
+                self._unsynced_names.append([(old, None), (call.path, inode)])
             case "folder":
                 _rename(self._names, self._unsynced_names)
                 self._unsynced_names = []
             case "sync":
-                inode = self._inode(call)
-                for write in inode.unsynced:
-                    _write(inode.durable, write)
-                inode.unsynced = []
+                file = self._inode(call)
+                for write in file.unsynced:
+                    _write(file.durable, write)
+                file.unsynced = []
             case "write" | "truncate":
                 self._inode(call).unsynced.append(call)
 
@@ -240,8 +258,8 @@ def _is_kept(luck: Luck, rng: random.Random | None) -> bool:
     return rng.random() < 0.5
 
 
-def _rename(names: dict[Path, int], changes: Iterable[tuple[Path, int | None]]) -> None:
-    for path, inode in changes:
+def _rename(names: dict[Path, int], changes: Iterable[Names]) -> None:
+    for path, inode in itertools.chain.from_iterable(changes):
         if inode is None:
             names.pop(path, None)
         else:

@@ -173,11 +173,11 @@ def _setups(settings: Settings, exchange: PaperExchange, disk: Disk | None) -> d
     return setups
 
 
-async def made(home: Path) -> None:
+async def made(home: Path, disk: Disk | None = None) -> None:
     """A home as a first start leaves it, its accounts opened, closed in good order."""
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text(CONFIG)
-    async with opened(home, BEGAN) as shop:
+    async with opened(home, BEGAN, disk) as shop:
         await shop.desk.trading.start(0)
         await shop.desk.until("SELECT count(*) FROM reconciliations", len(ACCOUNTS))
 
