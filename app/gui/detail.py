@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 from app.gui.columns import Line
 from app.gui.feed import Reader
 from app.gui.notice import ink
-from app.gui.story import Page, event_page, missing_page, reconciliation_page, story_page
+from app.gui.story import Page, event_page, failed_page, missing_page, reconciliation_page, story_page
 from app.gui.tab import EmptyState
 from app.gui.theme import Theme, fixed_font, scaled, theme_of
 from app.ledger import queries
@@ -180,9 +180,9 @@ class DetailPane(QWidget):
                 wish, theme = self._wish, theme_of(self.palette())
                 try:
                     page = await self._reader.call(partial(page_of, wish, theme=theme))
-                except apsw.Error as error:
-                    log.warning("the window cannot read a story", id=wish, error=str(error))
-                    return
+                except Exception as error:  # noqa: BLE001 - whatever it is, the pane says so
+                    log.warning("the window cannot read a story", id=wish, error=repr(error))
+                    page = failed_page(wish, str(error) or type(error).__name__, theme)
                 if wish == self._wish and not self._stopped:
                     self._show(page)
         finally:

@@ -129,9 +129,9 @@ class Feed(QObject):
 
         try:
             found = await self._reader.call(lambda c: look(c, table.view, known, wanted, table.line))
-        except apsw.Error as error:
-            log.warning("the window cannot read the ledger", view=table.view, error=str(error))
-            self.failed.emit(str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the view says so and tries again
+            log.warning("the window cannot read the ledger", view=table.view, error=repr(error))
+            self.failed.emit(str(error) or type(error).__name__)
             self._changed |= changed
             if not self._stopped:
                 self._retry.start()

@@ -12,6 +12,7 @@ from datetime import datetime, tzinfo
 from html import escape
 
 ELLIPSIS = "…"
+_UNREADABLE = frozenset({"digest"})
 _TOKEN = re.compile(r"(/hook/[^/]+/)[^/]+")
 
 
@@ -100,14 +101,20 @@ def without_token(address: str) -> str:
 
 
 def told(detail: str) -> str:
-    """An event's detail, a JSON object, as `name value, name value`; what is null is left out."""
+    """An event's detail, a JSON object, as `FROM → TO, reason, name value, ...`; what is null is left out."""
     try:
         value = json.loads(detail)
     except ValueError:
         return detail
     if not isinstance(value, dict):
         return detail
-    return ", ".join(f"{name} {each}" for name, each in value.items() if each is not None)
+    parts = []
+    if value.get("from") is not None and value.get("to") is not None:
+        parts.append(f"{value.pop('from')} → {value.pop('to')}")
+    if value.get("reason"):
+        parts.append(str(value.pop("reason")))
+    rest = {name: each for name, each in value.items() if each is not None and name not in _UNREADABLE}
+    return ", ".join([*parts, *(f"{name.replace('_', ' ')} {each}" for name, each in rest.items())])
 
 
 def pretty_json(body: str) -> str:

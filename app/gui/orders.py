@@ -23,6 +23,14 @@ def _side(row: Row) -> Cell:
     return word_cell(look_up(SIDES, row["side"] or row["action"]), None)
 
 
+def _filled(row: Row) -> Cell:
+    return number_cell(row["filled_quantity"])
+
+
+def _average(row: Row) -> Cell:
+    return number_cell(row["average_price"])
+
+
 def _price(row: Row) -> Cell:
     prices = {"limit": row["limit_price"], "stop": row["stop_price"]}
     stated = " ".join(f"{name} {price}" for name, price in prices.items() if price is not None)
@@ -36,18 +44,15 @@ TABLE = Table(
     topics=frozenset({"orders", "fills"}),
     columns=(
         Column("time", _("Created"), TIME, lambda row: time_cell(row["created_at"])),
-        Column("id", _("Order"), "O123456", lambda row: Cell(row["id"])),
-        Column("signal", _("Signal"), "S123456", lambda row: Cell(row["signal"])),
-        Column("account", _("Account"), "paper00", lambda row: text_cell(row["account"])),
-        Column("side", _("Side"), "▲ sell0", _side),
+        Column("id", _("Order"), "O12345", lambda row: Cell(row["id"])),
+        Column("account", _("Account"), "paper0", lambda row: text_cell(row["account"])),
+        Column("side", _("Side"), "▲ reverse", _side),
         Column("quantity", _("Quantity"), "10000.25", lambda row: number_cell(row["quantity"]), right=True),
-        Column("symbol", _("Symbol"), "BTCUSDT00", lambda row: text_cell(row["symbol"])),
-        Column("price", _("Type"), "market00", _price),
+        Column("symbol", _("Symbol"), "BTCUSDT0", lambda row: text_cell(row["symbol"])),
+        Column("price", _("Type"), "limit 000.0", _price),
         Column("state", _("State"), "◐ Partly filled ", _state),
-        Column(
-            "filled", _("Filled"), "10000.25", lambda row: number_cell(row["filled_quantity"]), right=True
-        ),
-        Column("average", _("Average price"), "", lambda row: number_cell(row["average_price"]), right=True),
+        Column("filled", _("Filled"), "10000.25", _filled, right=True),
+        Column("average", _("Average"), "61250.25", _average, right=True),
         Column("reason", _("Reason"), "", lambda row: text_cell(row["reason"]), stretch=True),
     ),
     empty_title=_("No orders yet"),

@@ -20,6 +20,7 @@ log = structlog.get_logger(__name__)
 
 STOP_SECONDS = 8.0
 """The engine's own bound is 5 s; what is still there then will not end by itself."""
+LAST_LINE_SECONDS = 0.2
 EXIT_HUNG = 1
 HEARTBEAT_MS = 200
 
@@ -47,6 +48,8 @@ class Deadline:
     def _wait(self) -> None:
         if not self._over.wait(self._seconds):
             log.critical("the stop hung and was ended by force", seconds=self._seconds)
+            # The log is written by another thread: let it.
+            self._over.wait(LAST_LINE_SECONDS)
             self._kill(EXIT_HUNG)
 
 

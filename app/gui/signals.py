@@ -33,13 +33,13 @@ TABLE = Table(
     topics=frozenset({"claims", "deliveries", "orders"}),
     columns=(
         Column("time", _("Received"), TIME, lambda row: time_cell(row["first_seen"])),
-        Column("id", _("Signal"), "S123456", lambda row: Cell(row["id"])),
+        Column("id", _("Signal"), "S12345", lambda row: Cell(row["id"])),
         Column("source", _("Source"), "tradingview", lambda row: text_cell(row["source"])),
         Column(
             "action", _("Action"), "▲ reverse", lambda row: word_cell(look_up(SIDES, row["action"]), None)
         ),
         Column("quantity", _("Quantity"), "10000.25", lambda row: number_cell(row["quantity"]), right=True),
-        Column("symbol", _("Symbol"), "BTCUSDT00", lambda row: text_cell(row["symbol"])),
+        Column("symbol", _("Symbol"), "BTCUSDT0", lambda row: text_cell(row["symbol"])),
         Column("outcome", _("Outcome"), "? Ambiguous ", _outcome),
         Column("key", _("Key"), "", _key, stretch=True),
         Column("deliveries", _("Deliveries"), "1000", lambda row: number_cell(row["deliveries"]), right=True),

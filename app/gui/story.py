@@ -28,6 +28,7 @@ from app.gui.formats import (
 from app.gui.theme import Theme, Tone
 from app.gui.words import (
     KEY_SOURCES,
+    LEVELS,
     ORDER_STATES,
     RECONCILIATION_RESULTS,
     SEVERITIES,
@@ -153,6 +154,11 @@ def missing_page(name: str, theme: Theme) -> Page:
     return Page(name, name, Word("", "", Tone.QUIET), f"<p>{Writer(theme).quiet(text)}</p>", "{}")
 
 
+def failed_page(name: str, why: str, theme: Theme) -> Page:
+    text = tr("The story of {id} cannot be read now ({why}). Read again with F5.").format(id=name, why=why)
+    return Page(name, name, look_up(LEVELS, "error"), f"<p>{escape(visible(text))}</p>", "{}")
+
+
 # ------------------------------------------------------------------------------------------ one section each
 
 
@@ -185,9 +191,14 @@ def _summary(writer: Writer, story: Story) -> str:
     zone = writer.quiet(offset(first, writer.zone))
     parts = [f"{escape(first_word)} {escape(local_time(first, writer.zone))} {zone}"]
     parts += [
-        f"{escape(word)} <b>{escape(duration(microseconds_between(first, at)))}</b>" for word, at in others
+        f"{escape(word)} <b>{unbroken(duration(microseconds_between(first, at)))}</b>" for word, at in others
     ]
     return f'<p style="margin-top:0">{" &rarr; ".join(parts)}</p>'
+
+
+def unbroken(text: str) -> str:
+    """HTML in which number and unit stay together."""
+    return escape(text).replace(" ", "&nbsp;")
 
 
 def _refusal(writer: Writer, story: Story) -> str:
@@ -256,10 +267,19 @@ def _order(writer: Writer, order: dict[str, Any]) -> str:
             (tr("state"), f"{writer.word(word)} {writer.quiet(_codes(order))}"),
             (tr("reason"), escape(one_line(order["reason"] or ""))),
             (tr("filled"), escape(filled)),
+            (tr("sent to"), escape(one_line(_where(order)))),
             (tr("our id"), escape(order["client_order_id"] or "")),
             (tr("broker's id"), escape(one_line(order["broker_order_id"] or ""))),
         ]
     )
+
+
+def _where(order: dict[str, Any]) -> str:
+    """The broker's own account number, as it was when the order left."""
+    if not order["attempts"]:
+        return ""
+    last = order["attempts"][-1]
+    return tr("account {identity}, {endpoint}").format(identity=last["identity"], endpoint=last["endpoint"])
 
 
 def _codes(order: dict[str, Any]) -> str:

@@ -112,7 +112,8 @@ def _moved(row: dict[str, Any], detail: dict[str, Any]) -> Step:
     text = f"{row['subject']}: {tr(word.text).lower()}"
     if to == "SUBMITTING":
         text = tr("{order}: about to be sent, and on disk").format(order=row["subject"])
-    by = "" if row["actor"] == "onefill" else row["actor"]
+    # Who moved it is worth a word where it was a person.
+    by = "" if row["actor"].partition(":")[0] in ("onefill", "worker", "broker") else row["actor"]
     reason = detail.get("reason")
     more = ", ".join(part for part in (str(reason) if reason else "", by) if part)
     return Step(row["at"], text, word.glyph, word.tone, one_line(more), rank=5 if to == "SUBMITTING" else 10)
@@ -120,16 +121,34 @@ def _moved(row: dict[str, Any], detail: dict[str, Any]) -> Step:
 
 def _attempts(order: dict[str, Any]) -> Iterator[Step]:
     for row in order["attempts"]:
-        text = tr("{order} sent to {endpoint}, attempt {number}").format(
-            order=order["id"], endpoint=row["endpoint"], number=row["number"]
+        text = tr("{order} sent to {account}, attempt {number}").format(
+            order=order["id"], account=order["account"], number=row["number"]
         )
         yield Step(row["at"], text, "→", Tone.WORKING, rank=6)
         if row["ended_at"] is not None:
             left = row["bytes_left"]
             text = tr("Nothing had left for the broker") if left == 0 else tr("The broker's reply to {order}")
             tone = Tone.QUIET if left == 0 else Tone.WORKING
-            more = one_line(row["reply"] or "")
+            more = one_line(reply_in_short(row["reply"] or ""))
             yield Step(row["ended_at"], text.format(order=order["id"]), "←", tone, more, rank=7)
+
+
+_TELLING = ("status", "broker_order_id", "code", "detail", "reason", "error", "message")
+
+
+def reply_in_short(reply: str) -> str:
+    """Of a broker's reply, `Word {JSON}`, what tells a person how it went; the copied JSON has all of it."""
+    word, brace, rest = reply.partition("{")
+    try:
+        value = json.loads(brace + rest)
+    except ValueError:
+        return reply
+    flat: dict[str, Any] = dict(value)
+    for inner in value.values():
+        if isinstance(inner, dict):
+            flat |= inner
+    told = [f"{name.replace('_', ' ')} {flat[name]}" for name in _TELLING if flat.get(name) not in (None, "")]
+    return ", ".join([*([word.strip()] if word.strip() else []), *told]) or reply
 
 
 def _evidence(order: dict[str, Any]) -> Iterator[Step]:

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QSplitter, QTabW
 
 from app.gui import activity, orders, reconciliation, refused, signals
 from app.gui.attention import Attention
+from app.gui.columns import translated
 from app.gui.detail import DetailPane
 from app.gui.doings import Doings
 from app.gui.feed import Coalescer
@@ -77,7 +78,7 @@ class Window(QMainWindow):
             table.name: LedgerTab(table, self._engine.reader, self._tasks, self) for table in TABLES
         }
         for view in self.views.values():
-            self.tabs.addTab(view, self.tr(view.definition.title))
+            self.tabs.addTab(view, translated(view.definition.title))
         self.detail = DetailPane(self._engine.reader, self._tasks, self)
         self.splitter = QSplitter(Qt.Orientation.Horizontal, self)
         self.splitter.setChildrenCollapsible(False)
@@ -241,7 +242,7 @@ class Window(QMainWindow):
         )
         title = "Onefill"
         if unresolved:
-            title = self.tr("({number} need you) Onefill").format(number=unresolved)
+            title = self.tr("({number} unresolved) Onefill").format(number=unresolved)
         if self._stopping:
             title = self.tr("Stopping… Onefill")
         if title != self.windowTitle():
@@ -256,7 +257,7 @@ class Window(QMainWindow):
         if state := self._memory.state("window/splitter"):
             self.splitter.restoreState(state)
         else:
-            self.splitter.setSizes([START_SIZE[0] * 62 // 100, START_SIZE[0] * 38 // 100])
+            self.splitter.setSizes([START_SIZE[0] * 65 // 100, START_SIZE[0] * 35 // 100])
         for name, view in self.views.items():
             if state := self._memory.state(f"columns/{name}"):
                 view.table.restore_header(state)

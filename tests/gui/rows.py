@@ -1,4 +1,4 @@
-"""Rows of a plausible trading day, written into a real ledger: what the tests and the screenshots look at."""
+"""Rows of every kind, written into a real ledger as the program would: what the tests look at."""
 
 from __future__ import annotations
 
@@ -142,13 +142,13 @@ def add_order(tx: Transaction, at: int, claim: int, *, symbol: str, action: str)
     )
 
 
-def _of(tx: Transaction, claim: int) -> orders.Order:
+def of(tx: Transaction, claim: int) -> orders.Order:
     return orders.newest(tx, claim)[0]
 
 
 def send(tx: Transaction, claim: int, at: int) -> orders.Order:
     """PENDING to SUBMITTING, with its attempt."""
-    order = _of(tx, claim)
+    order = of(tx, claim)
     row = tx.one("SELECT quantity, action FROM claims WHERE id = ?", (claim,))
     assert row is not None
     columns: dict[str, Any] = {
@@ -211,7 +211,7 @@ def fill(tx: Transaction, claim: int, at: int, *, parts: int = 1) -> orders.Orde
 
 
 def deny(tx: Transaction, claim: int, at: int, reason: str) -> orders.Order:
-    return orders.move(tx, _of(tx, claim), State.DENIED, at=at, actor="onefill", reason=reason)
+    return orders.move(tx, of(tx, claim), State.DENIED, at=at, actor="onefill", reason=reason)
 
 
 def lose(tx: Transaction, claim: int, at: int) -> orders.Order:
@@ -301,100 +301,3 @@ def many_signals(tx: Transaction, start: int, count: int) -> None:
             tx.execute(sql, bindings)
         else:
             tx.change("claims", sql, bindings)  # one of them says that claims changed
-
-
-def trading_day(tx: Transaction, now: int, quiet_rows: int = 45) -> None:
-    """One of everything, the newest a few seconds before `now`."""
-    prepare(tx)
-    symbols = list(PRICES)
-    at = now - (quiet_rows + 12) * 95 * SECOND
-    add_reconciliation(tx, at - 5 * SECOND, cause="start")
-    for number in range(quiet_rows):
-        symbol = symbols[number * 7 % len(symbols)]
-        action = ("buy", "sell")[number % 2]
-        claim = add_signal(
-            tx, at, symbol=symbol, action=action, quantity=("10", "2", "0.015", "1")[number % 4]
-        )
-        fill(tx, claim, at + 8 * MS)
-        if number % 9 == 4:
-            add_duplicate(tx, claim, at + 2 * SECOND)
-        if number % 6 == 0:
-            add_reconciliation(tx, at + 30 * SECOND)
-        at += 95 * SECOND
-    _interesting(tx, at)
-
-
-def _interesting(tx: Transaction, at: int) -> None:
-    step = 80 * SECOND
-    stale = "age 1312.4 s, limit 90 s for an entry"
-    add_delivery(tx, at, "stale", status=422, reason="stale", detail=stale, key="tv-7f31")
-    add_delivery(
-        tx,
-        at + step,
-        "invalid",
-        status=400,
-        reason="unsupported_field",
-        fields=["leverage"],
-        detail="leverage = 5: remove it; leverage, margin and position mode are set at the broker",
-        body='{"ticker": "BTCUSDT", "action": "buy", "leverage": 5, "quantity": 1.50}',
-    )
-    add_delivery(
-        tx,
-        at + step,
-        "invalid",
-        status=400,
-        reason="missing_field",
-        fields=["action"],
-        detail="there is no action: send buy, sell, exit, reverse or cancel",
-        body="BUY AAPL now!!",
-    )
-    at += 2 * step
-    denied = add_signal(tx, at, symbol="ES1!", quantity="40")
-    deny(tx, denied, at + 5 * MS, "NOTIONAL_EXCEEDS_MAX_PER_ORDER notional=212510 max=5000")
-    at += step
-    rest = add_signal(tx, at, symbol="MSFT", quantity="5")
-    work(tx, rest, at + 7 * MS)
-    at += step
-    conflict = add_signal(tx, at, symbol="BTCUSDT", quantity="0.02", key="tv-7f38", key_source="body")
-    fill(tx, conflict, at + 7 * MS, parts=2)
-    add_duplicate(tx, conflict, at + 900 * MS)
-    add_duplicate(tx, conflict, at + 3 * SECOND)
-    add_delivery(
-        tx,
-        at + 5 * SECOND,
-        "conflict",
-        claim=conflict,
-        key="tv-7f38",
-        status=422,
-        reason="intent_differs",
-        fields=["quantity"],
-        detail="quantity was 0.02, now 0.2",
-    )
-    at += step
-    lost = add_signal(tx, at, symbol="BTCUSDT", quantity="0.01", key="tv-7f3a", key_source="body")
-    lose(tx, lost, at + 12 * MS)
-    add_reconciliation(
-        tx,
-        at + 6 * SECOND,
-        "FINDINGS",
-        [
-            (
-                "critical",
-                "order_unknown",
-                f"O{lost}",
-                "sent at the broker's door, not found by id; asking again",
-            ),
-            ("warning", "position_drift", "BTCUSDT", "ours 0.035, the broker's 0.045"),
-            ("info", "unattributed_order", "P-999001", "an order that Onefill did not make; left alone"),
-        ],
-    )
-    at += step
-    waiting = add_signal(
-        tx, at, symbol="BTCUSDT", action="sell", quantity="0.01", key="tv-7f3b", key_source="body"
-    )
-    order = _of(tx, waiting)
-    orders.note(tx, order, at=at, reason=f"WAITING_FOR_UNRESOLVED order=O{lost}")
-    at += step
-    last = add_signal(tx, at, symbol="AAPL", quantity="10")
-    fill(tx, last, at + 8 * MS)
-    tx.event(at + SECOND, "window", "trading state set", "trading", {"from": "halted", "to": "active"})

@@ -26,11 +26,11 @@ from app.engine.status import Fact  # noqa: E402
 from app.gui.application import Application  # noqa: E402
 from app.gui.theme import dark_palette, light_palette  # noqa: E402
 from app.gui.window import Window  # noqa: E402
-from tests.gui import rows  # noqa: E402
+from tests.gui.day import trading_day  # noqa: E402
 from tests.gui.kit import StandIn  # noqa: E402
 
 NOW = 1_772_465_400 * 1_000_000
-SIZES = {"1280x800": (1280, 800), "1920x1080": (1920, 1080)}
+SIZES = {"1280x800": (1280, 800), "1920x1080": (1920, 1080), "1024x700": (1024, 700)}
 PALETTES: dict[str, Callable[[], QPalette]] = {"light": light_palette, "dark": dark_palette}
 
 
@@ -45,7 +45,7 @@ async def _empty(window: Window, engine: StandIn) -> None:
 
 
 async def _full(window: Window, engine: StandIn) -> None:
-    await engine.write(lambda tx: rows.trading_day(tx, NOW))
+    await engine.write(lambda tx: trading_day(tx, NOW))
     engine.counts = {"signals": 51, "duplicates": 7, "refused": 4, "open": 1, "waiting": 1, "unresolved": 1}
     engine.announce(frozenset({"claims", "status"}))
 
@@ -92,6 +92,14 @@ async def _trouble(window: Window, engine: StandIn) -> None:
     )
 
 
+async def _readme(window: Window, engine: StandIn) -> None:
+    await engine.write(lambda tx: trading_day(tx, NOW, calm=True))
+    engine.counts = {"signals": 49, "duplicates": 7, "refused": 4, "open": 1, "waiting": 0, "unresolved": 0}
+    engine.announce(frozenset({"claims", "status"}))
+    await _settle(window)
+    window.current.table.choose(0)
+
+
 SCENES: dict[str, Callable[[Window, StandIn], object]] = {
     "empty": _empty,
     "signals": _chooses("signals", 0),
@@ -102,6 +110,7 @@ SCENES: dict[str, Callable[[Window, StandIn], object]] = {
     "reconciliation": _chooses("reconciliation", 0),
     "activity": _chooses("activity", 0),
     "trouble": _trouble,
+    "readme": _readme,
 }
 
 

@@ -7,14 +7,17 @@ from typing import TypeVar
 
 import apsw
 import pytest
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication
 
 from app.gui.feed import INTERVAL_MS, Coalescer
 from app.gui.pages import PAGE_ROWS
+from app.gui.theme import Tone, dark_palette, light_palette, theme_of
 from app.gui.window import Window
 from app.ledger.transaction import Transaction
 from tests.gui import rows
+from tests.gui.day import trading_day
 from tests.gui.hands import until
 from tests.gui.kit import StandIn
 
@@ -79,7 +82,7 @@ async def test_a_view_that_nobody_sees_is_read_when_it_is_opened(window: Window,
     orders = window.views["orders"]
     looks: list[int] = []
     orders.feed.refreshed.connect(lambda: looks.append(1))
-    await engine.write(lambda tx: rows.trading_day(tx, NOW, quiet_rows=3))
+    await engine.write(lambda tx: trading_day(tx, NOW, quiet_rows=3))
     await until(window.current.model.rowCount)
     assert looks == []
     window.show_view("orders")
@@ -183,6 +186,42 @@ async def test_after_a_purge_the_same_row_is_chosen_again(window: Window, engine
     await until(lambda: window.current.model.rowCount() == 30)
     assert table.current_line is not None
     assert table.current_line.id == "S37"
+
+
+async def test_light_and_dark_can_change_while_it_runs(window: Window, engine: StandIn) -> None:
+    await engine.write(lambda tx: trading_day(tx, NOW, quiet_rows=3))
+    await until(window.current.model.rowCount)
+    window.current.table.choose(0)
+    await until(lambda: window.detail.page)
+    before = QApplication.palette()
+    try:
+        for palette in (dark_palette(), light_palette()):
+            QApplication.setPalette(palette)
+            theme = theme_of(palette)
+            while theme.ink[Tone.GOOD].name() not in (window.detail.page.html if window.detail.page else ""):
+                await asyncio.sleep(0.005)  # the test's own timeout ends this
+            cell = window.strip.cells["ledger"]
+            assert cell.word.palette().color(QPalette.ColorRole.WindowText) == theme.ink[Tone.GOOD]
+            colour = window.current.model.index(0, 6).data(Qt.ItemDataRole.ForegroundRole)
+            assert colour == theme.ink[Tone.GOOD]
+    finally:
+        QApplication.setPalette(before)
+
+
+@pytest.mark.parametrize("error", [apsw.BusyError("database is locked"), KeyError("database is locked")])
+async def test_a_story_that_cannot_be_read_is_said(
+    window: Window, engine: StandIn, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def broken(work: object) -> object:
+        raise error
+
+    monkeypatch.setattr(engine.reader, "call", broken)
+    window.show_thing("S1")
+    await until(lambda: window.detail.page)
+    assert "database is locked" in window.detail.text.toPlainText()
+    monkeypatch.undo()
+    window.refresh_now()
+    await until(lambda: "not in the ledger" in window.detail.text.toPlainText())
 
 
 async def test_a_ledger_that_cannot_be_read_is_said_and_read_again(

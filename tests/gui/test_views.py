@@ -9,8 +9,10 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu
 
+from app.gui.timeline import reply_in_short
 from app.gui.window import TABLES, Window
 from tests.gui import rows
+from tests.gui.day import trading_day
 from tests.gui.hands import click, press, until
 from tests.gui.kit import StandIn
 
@@ -19,7 +21,7 @@ CONTROL = Qt.KeyboardModifier.ControlModifier
 
 
 async def fill(window: Window, engine: StandIn) -> None:
-    await engine.write(lambda tx: rows.trading_day(tx, NOW, quiet_rows=9))
+    await engine.write(lambda tx: trading_day(tx, NOW, quiet_rows=9))
     await until(lambda: window.current.is_shown_as_table)
 
 
@@ -54,9 +56,9 @@ async def test_an_empty_view_says_what_to_do_next(window: Window, place: int) ->
     [
         (0, ["S15", "tradingview", "▲ buy", "10", "AAPL", "✓ Done"]),
         (1, ["D19", "tradingview", "≠ Conflict", "422", "S12", "intent_differs: quantity was 0.02, now 0.2"]),
-        (2, ["O15", "S15", "paper", "▲ buy", "10", "AAPL", "market", "✓ Filled", "10", "187.25"]),
+        (2, ["O15", "paper", "▲ buy", "10", "AAPL", "market", "✓ Filled", "10", "187.25"]),
         (3, ["R4", "paper", "! Differences", "3", "38.0 ms", "Timer"]),
-        (4, ["E71", "window", "trading state set", "trading", "from halted, to active"]),
+        (4, ["E71", "window", "trading state set", "trading", "halted → active"]),
     ],
 )
 async def test_each_view_shows_its_newest_row_first(
@@ -205,6 +207,26 @@ async def test_the_context_menu_is_no_nested_loop(window: Window, engine: StandI
     menu = next(each for each in window.current.table.findChildren(QMenu) if each.isVisible())
     assert [action.text() for action in menu.actions()] == ["&Copy cell", "Copy &row", "Copy story as &JSON"]
     menu.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "short"),
+    [
+        (
+            'Placed {"order":{"broker_order_id":"b-1","quantity":"2","status":"New","average_price":null}}',
+            "Placed, status New, broker order id b-1",
+        ),
+        ('{"status": "New"}', "status New"),
+        ('Refused {"code":"403","detail":"not allowed"}', "Refused, code 403, detail not allowed"),
+        ("connection reset", "connection reset"),
+        ("Unknown {half of", "Unknown {half of"),
+        ('Odd {"a":1}', "Odd"),
+        ('{"a":1}', '{"a":1}'),
+        ("", ""),
+    ],
+)
+def test_a_reply_is_told_in_short(reply: str, short: str) -> None:
+    assert reply_in_short(reply) == short
 
 
 async def test_a_row_that_is_gone_says_so(window: Window) -> None:

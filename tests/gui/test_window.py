@@ -243,7 +243,7 @@ async def test_unresolved_orders_cannot_be_overlooked(window: Window, engine: St
     engine.announce(frozenset({"status"}))
     await until(window.attention.isVisible)
     assert "1 order needs you" in window.attention.label.text()
-    assert window.windowTitle() == "(1 need you) Onefill"
+    assert window.windowTitle() == "(1 unresolved) Onefill"
     assert "1,204" in window.counts.text()
     click(window.attention.button)
     assert window.current.definition.name == "orders"
