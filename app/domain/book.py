@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
+from app.domain.number import plain
 from app.domain.risk import Denial, denial
 from app.domain.signal import Action, Direction, Side, Signal
 from app.domain.sizing import WIDE, round_down
@@ -128,9 +129,9 @@ def open_elsewhere(held: Holdings) -> dict[str, str]:
         return {}
     others = [other for other in held.other_books if other != ZERO]
     if others:
-        return {"other_books": ",".join(format(other, "f") for other in others)}
+        return {"other_books": ",".join(plain(other) for other in others)}
     if held.broker_position != ZERO:
-        return {"broker_position": format(held.broker_position, "f")}
+        return {"broker_position": plain(held.broker_position)}
     return {}
 
 

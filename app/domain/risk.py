@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from enum import StrEnum
 
+from app.domain.number import plain
 from app.domain.signal import Side
 from app.domain.sizing import WIDE
 
@@ -39,11 +40,10 @@ class Denial:
 
 
 def denial(code: str, **numbers: object) -> Denial:
-    shown = {
-        name: format(value, "f") if isinstance(value, Decimal) else str(value)
-        for name, value in numbers.items()
-    }
-    return Denial(code, tuple(shown.items()))
+    shown = (
+        (name, plain(value) if isinstance(value, Decimal) else str(value)) for name, value in numbers.items()
+    )
+    return Denial(code, tuple(shown))
 
 
 @dataclass(frozen=True, slots=True)

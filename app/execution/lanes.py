@@ -47,20 +47,22 @@ class HeldBackCheck(Protocol):
 class ShownPrices:
     """Shows alerts' prices to a broker that is priced by them: each once, never an older after a newer."""
 
-    def __init__(self) -> None:
+    def __init__(self, claimed_before: int) -> None:
+        """`claimed_before` is the newest claim of earlier runs: what they showed is not shown again."""
+        self._claimed_before = claimed_before
         self._newest: dict[str, int] = {}
 
     async def show(self, broker: Broker, instrument: str, claim_id: int, price: Decimal) -> None:
-        if not broker.facts.priced_by_payload or claim_id <= self._newest.get(instrument, 0):
-            return
-        self._newest[instrument] = claim_id
-        await broker.observe_price(instrument, price)
+        newest = self._newest.get(instrument, self._claimed_before)
+        if broker.facts.priced_by_payload and claim_id > newest:
+            self._newest[instrument] = claim_id
+            await broker.observe_price(instrument, price)
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An order about which something is to be done. `price` is set at its first sight only; `look_first`:
-    the ledger went back in time, and the broker may know the order."""
+    """An order about which something is to be done. `price` is its alert's; `look_first`: the ledger went
+    back in time, and the broker may know the order."""
 
     order_id: int
     claim_id: int
@@ -162,8 +164,7 @@ class Lane:
             return _Item(order.id, order.claim_id, needs_broker=False, price=None)
         if isinstance(ruling, Wait) and not ruling.is_news(order):
             return None
-        first_sight = order.reason is None and not claim.unanswered
-        price = claim.signal.price if first_sight else None
+        price = None if claim.unanswered else claim.signal.price
         return _Item(order.id, order.claim_id, isinstance(ruling, Ready), price, must_look_first(tx))
 
     @property

@@ -60,7 +60,7 @@ class Trading:
             name: Session(setup, writer, reader, clock, interval, self._account_changed)
             for name, setup in accounts.items()
         }
-        self._prices = ShownPrices()
+        self._prices = ShownPrices(0)
         self._lanes: dict[tuple[str, str], Lane] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._due = asyncio.Event()
@@ -81,6 +81,8 @@ class Trading:
         """Starts every account. `wall_mark` is the newest wall time that an earlier run recorded (H32)."""
         left = await self._reader.rows(f"SELECT id, not_after FROM orders WHERE {OPEN} AND state = 'PENDING'")
         self._earlier = EarlierRuns(wall_mark, {row["id"]: row["not_after"] for row in left})
+        (newest,) = await self._reader.rows("SELECT coalesce(max(id), 0) AS id FROM claims")
+        self._prices = ShownPrices(newest["id"])
         rows = await self._reader.rows("SELECT value FROM meta WHERE name = 'trading_state'")
         self._state = TradingState(rows[0]["value"]) if rows else TradingState.ACTIVE
         self._ignore = self._writer.listen(self._on_commit)

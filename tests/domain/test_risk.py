@@ -176,7 +176,7 @@ def test_each_denial_has_its_numbers_as_key_and_value() -> None:
     numbers: dict[str, Any] = {"opens": D(1000)}
     denied = first_denial(replace(ENTRY, **numbers), LIMITS, ACTIVE)
     assert denied is not None
-    text = "POSITION_EXCEEDS_CAPITAL_FRACTION projected=100000 ceiling=5000.00 divisor=20"
+    text = "POSITION_EXCEEDS_CAPITAL_FRACTION projected=100000 ceiling=5000 divisor=20"
     assert denied.text == text
 
 

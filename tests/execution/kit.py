@@ -35,7 +35,7 @@ from app.ledger.store import FILE_NAME, open_ledger
 from app.ledger.ticket import Ticket
 from app.ledger.writer import Writer
 from app.listener.body import read_body
-from app.settings import Settings, read_settings
+from app.settings import Settings, SignalSizing, read_settings
 from app.tasks import Tasks
 
 CONFIG = """
@@ -79,7 +79,9 @@ class Desk:
         raw = json.dumps(body).encode()
         settings = self.settings.source(source)
         assert settings is not None
-        rules = AlertRules(reaches_live=False, needs_quantity=True, places_brackets=False)
+        sizings = [account.sizing for account in self.settings.accounts if account.name in settings.accounts]
+        sized_by_signal = any(isinstance(sizing, SignalSizing) for sizing in sizings)
+        rules = AlertRules(reaches_live=False, needs_quantity=sized_by_signal, places_brackets=False)
         alert = read_alert(read_body(raw), rules)
         policy = KeyPolicy(
             body_key_is_label=settings.body_key == "label",
