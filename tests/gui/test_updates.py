@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TypeVar
 
 import apsw
@@ -13,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.gui.feed import INTERVAL_MS, Coalescer
 from app.gui.pages import PAGE_ROWS
-from app.gui.theme import Tone, dark_palette, light_palette, theme_of
+from app.gui.theme import Theme, Tone, dark_palette, light_palette, theme_of
 from app.gui.window import Window
 from app.ledger.transaction import Transaction
 from tests.gui import rows
@@ -188,6 +189,10 @@ async def test_after_a_purge_the_same_row_is_chosen_again(window: Window, engine
     assert table.current_line.id == "S37"
 
 
+def story_wears(window: Window, theme: Theme) -> bool:
+    return window.detail.page is not None and theme.ink[Tone.GOOD].name() in window.detail.page.html
+
+
 async def test_light_and_dark_can_change_while_it_runs(window: Window, engine: StandIn) -> None:
     await engine.write(lambda tx: trading_day(tx, NOW, quiet_rows=3))
     await until(window.current.model.rowCount)
@@ -198,8 +203,7 @@ async def test_light_and_dark_can_change_while_it_runs(window: Window, engine: S
         for palette in (dark_palette(), light_palette()):
             QApplication.setPalette(palette)
             theme = theme_of(palette)
-            while theme.ink[Tone.GOOD].name() not in (window.detail.page.html if window.detail.page else ""):
-                await asyncio.sleep(0.005)  # the test's own timeout ends this
+            await until(partial(story_wears, window, theme))
             cell = window.strip.cells["ledger"]
             assert cell.word.palette().color(QPalette.ColorRole.WindowText) == theme.ink[Tone.GOOD]
             colour = window.current.model.index(0, 6).data(Qt.ItemDataRole.ForegroundRole)
