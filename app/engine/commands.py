@@ -18,6 +18,7 @@ from app.engine.status import CommandRefused
 from app.execution.reconciler import Report
 from app.ledger import orders
 from app.ledger.queries import rfc3339
+from app.ledger.restore import REFUSE_WITHOUT_TIME, lift_refusal
 from app.ledger.transaction import Transaction
 
 Answer = dict[str, Any]
@@ -67,7 +68,7 @@ def trading_effect(
     name: str, arguments: Mapping[str, Any], at: int, actor: str
 ) -> tuple[TradingState, Effect]:
     """The state that `halt` or `resume` asks for, and the effect that sets it. Raises CommandRefused."""
-    allowed = {"exits_only"} if name == "halt" else set()
+    allowed = {"exits_only"} if name == "halt" else {"accept_without_time", "why"}
     if unknown := set(arguments) - allowed:
         raise CommandRefused(f"{name} knows no {', '.join(sorted(unknown))}")
     exits_only = arguments.get("exits_only", False)
@@ -76,7 +77,25 @@ def trading_effect(
     to = TradingState.ACTIVE
     if name == "halt":
         to = TradingState.EXITS_ONLY if exits_only else TradingState.HALTED
-    return to, lambda tx: set_trading_state(tx, to, at, actor)
+    why = _reason_to_lift(arguments) if arguments.get("accept_without_time") else None
+
+    def effect(tx: Transaction) -> Answer:
+        if why is not None:
+            lift_refusal(tx, at, actor, why)
+        answer = set_trading_state(tx, to, at, actor)
+        if tx.meta(REFUSE_WITHOUT_TIME) is not None:
+            answer["without_time"] = "refused"
+        return answer
+
+    return to, effect
+
+
+def _reason_to_lift(arguments: Mapping[str, Any]) -> str:
+    """After a restore a signal without a time may be one that was placed already (HOLES H39)."""
+    why = arguments.get("why")
+    if arguments["accept_without_time"] is not True or not isinstance(why, str) or not why.strip():
+        raise CommandRefused("to admit signals without a time again needs a reason: --why TEXT")
+    return why
 
 
 def set_trading_state(tx: Transaction, to: TradingState, at: int, actor: str) -> Answer:

@@ -20,14 +20,18 @@ from app.claims.ledger_store import LedgerClaimStore
 from app.clock import Clock, SystemClock
 from app.domain.risk import TradingState
 from app.engine import facts, sample
+from app.engine.credentials import Credentials, read_retired
 from app.engine.opening import Opened, open_home
 from app.engine.parts import Brokers, door_sources, instrument_of
 from app.engine.requests import Requests
+from app.engine.retention_commands import Keeping
 from app.engine.status import CommandRefused, Fact, HookAddress, SampleAnswer, StartRefused, Status
+from app.engine.upkeep import Upkeep
 from app.engine.watch import Watch
 from app.execution.trading import Trading
 from app.ledger.reader import Reader
 from app.ledger.store import FILE_NAME as LEDGER_FILE
+from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
 from app.listener.server import Door, DoorCannotOpen
 from app.secrets import Secrets
@@ -82,6 +86,7 @@ class Engine:
         self._watch: Watch | None = None
         self._port: int | None = None
         self._requests: Requests | None = None
+        self._upkeep: Upkeep | None = None
         self._stopped: asyncio.Task[None] | None = None
 
     # ---------------------------------------------------------------------------------- start and stop
@@ -147,7 +152,22 @@ class Engine:
             interval=settings.reconciliation.interval,
             changed=self.note_change,
         )
-        self._requests = Requests(self._writer, self._reader, self._trading, self.clock, self._door_tasks)
+        self._upkeep = Upkeep(
+            self.home,
+            settings,
+            self._writer,
+            self._reader,
+            self.clock,
+            changed=self.note_change,
+            clock_is_sound=lambda: self._watch is not None and not (self._watch.behind or self._watch.jump),
+        )
+        credentials = Credentials(
+            self._upkeep, settings.all_sources, self._make_secrets, self._take_credentials
+        )
+        keeping = Keeping(self._upkeep, credentials)
+        self._requests = Requests(
+            self._writer, self._reader, self._trading, self.clock, self._door_tasks, keeping
+        )
         self._watch = Watch(
             self._writer, self._reader, self.clock, opened.recovered.wall_mark, self.note_change
         )
@@ -156,7 +176,7 @@ class Engine:
         self._door = Door(
             host=settings.listener.host,
             port=settings.listener.port if self._wanted_port is None else self._wanted_port,
-            sources=door_sources(settings, opened.credentials),
+            sources=door_sources(settings, opened.credentials, opened.retired),
             store=store,
             clock=self.clock,
             tasks=self._door_tasks,
@@ -166,6 +186,17 @@ class Engine:
         for statement in opened.statements:
             log.warning(statement.removeprefix("WARNING: "))
         await self._trading.start(opened.recovered.wall_mark)
+        self._upkeep.start(self._tasks)
+
+    async def _take_credentials(self) -> None:
+        """The door takes tokens and secrets as they are kept now. Raises SecretsError."""
+        opened, upkeep, door = self._opened, self._upkeep, self._door
+        assert opened is not None and upkeep is not None and door is not None  # noqa: PT018
+        await upkeep.on_thread(lambda: opened.read_again(self._make_secrets))
+        now = self.clock.now()
+        retired = await self.reader.call(lambda db: read_retired(Transaction(db, set()), now))
+        door.set_sources(door_sources(opened.settings, opened.credentials, retired))
+        self.note_change()
 
     async def _stop(self) -> None:
         self._state = "stopping"
@@ -184,6 +215,8 @@ class Engine:
         if self._watch is not None:
             self._watch.mark_at_stop()
         await _within(deadline, 1.0, "deliveries", self._door_tasks.stop())
+        if self._upkeep is not None:
+            await _within(deadline, 1.0, "upkeep", self._upkeep.close())
         closed = await self._close_ledger(deadline)
         self._listeners.clear()
         if self._opened is not None and closed:
@@ -330,6 +363,8 @@ class Engine:
         found.append(facts.trading(state))
         if watch is not None:
             found.append(facts.loop(watch.lag))
+        if self._upkeep is not None:
+            found += facts.backup(self._upkeep.problem)
         return [*found, *facts.program(self._dead, trading.unattended if trading else 0, self.fatal)]
 
     def _health_word(self) -> str:

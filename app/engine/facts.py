@@ -93,6 +93,11 @@ def loop(lag: LoopLag) -> Fact:
     return Fact("loop", "slow", level, reason)
 
 
+def backup(problem: str) -> list[Fact]:
+    """Empty while the backup of the day is there, or not due yet."""
+    return [Fact("backup", "failing", "warning", problem)] if problem else []
+
+
 def program(dead: Iterable[str], unattended: int, fatal: str | None) -> list[Fact]:
     """What should not happen at all; empty where it did not."""
     if fatal is not None:

@@ -14,6 +14,7 @@ import structlog
 
 from app.clock import Clock
 from app.engine.commands import LOCK_NAME
+from app.engine.credentials import Retired, read_retired
 from app.engine.recovery import Recovered, known_sources, recover, register
 from app.engine.status import StartRefused
 from app.failpoint import failpoint
@@ -47,8 +48,13 @@ class Opened:
     broken_event: int | None
     credentials: Mapping[str, str] = field(repr=False)
     """By source: its path token, or its body secret."""
+    retired: Retired = field(repr=False)
     statements: tuple[str, ...] = ()
     """What the person should know about where secrets are."""
+
+    def read_again(self, make_secrets: Callable[[], Secrets]) -> None:
+        """Credentials as they are kept now. Blocking. Raises SecretsError."""
+        self.credentials, _ = read_credentials(self.settings, make_secrets())
 
     def close(self) -> None:
         self.connection.close()
@@ -91,7 +97,8 @@ def _open_locked(home: Path, clock: Clock, secrets: Secrets, lock: InstanceLock)
     except OSError as error:
         raise StartRefused(f"{home} cannot be used ({error.strerror or error})") from error
     else:
-        opened = Opened(lock, settings, connection, recovered, broken, credentials, statements)
+        retired = read_retired(Transaction(connection, set()), clock.now())
+        opened = Opened(lock, settings, connection, recovered, broken, credentials, retired, statements)
         connection = None
         return opened
     finally:

@@ -15,25 +15,33 @@ from app.claims.base import Admission
 from app.clock import Clock
 from app.domain.alert import AlertRules
 from app.domain.key import KeyPolicy
+from app.engine.credentials import Retired
 from app.execution.policy import AccountSetup, policies
 from app.listener.auth import Credential, SourceAccess, secret_digest
 from app.settings import Account, Settings, SignalSizing, Source
 
 
-def door_sources(settings: Settings, credentials: Mapping[str, str]) -> dict[str, SourceAccess]:
+def door_sources(
+    settings: Settings, credentials: Mapping[str, str], retired: Retired
+) -> dict[str, SourceAccess]:
     """Every source as the door knows it, by name."""
     return {
-        source.name: _access(settings, source, credentials[source.name]) for source in settings.all_sources
+        source.name: _access(
+            settings,
+            source,
+            (Credential(secret_digest(credentials[source.name])), *retired.get(source.id, ())),
+        )
+        for source in settings.all_sources
     }
 
 
-def _access(settings: Settings, source: Source, credential: str) -> SourceAccess:
+def _access(settings: Settings, source: Source, credentials: tuple[Credential, ...]) -> SourceAccess:
     accounts = [account for account in settings.accounts if account.name in source.accounts]
     return SourceAccess(
         name=source.name,
         id=source.id,
         auth=source.auth,
-        credentials=(Credential(secret_digest(credential)),),
+        credentials=credentials,
         rules=AlertRules(
             reaches_live=settings.reaches_live(source),
             needs_quantity=any(isinstance(account.sizing, SignalSizing) for account in accounts),

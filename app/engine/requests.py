@@ -14,8 +14,9 @@ import structlog
 from app.brokers.base import LookupFailed
 from app.clock import Clock
 from app.domain.risk import TradingState
-from app.engine import commands
+from app.engine import commands, retention_commands
 from app.engine.commands import Answer
+from app.engine.retention_commands import Keeping
 from app.engine.status import CommandRefused
 from app.execution.trading import Trading
 from app.ledger.errors import LedgerUnavailable
@@ -27,12 +28,21 @@ log = structlog.get_logger(__name__)
 
 
 class Requests:
-    def __init__(self, writer: Writer, reader: Reader, trading: Trading, clock: Clock, tasks: Tasks) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        reader: Reader,
+        trading: Trading,
+        clock: Clock,
+        tasks: Tasks,
+        keeping: Keeping,
+    ) -> None:
         self._writer = writer
         self._reader = reader
         self._trading = trading
         self._clock = clock
         self._tasks = tasks
+        self._keeping = keeping
         self._running: dict[str, tuple[str, asyncio.Task[Answer | CommandRefused]]] = {}
 
     async def command(
@@ -59,6 +69,8 @@ class Requests:
                 return await self._set_trading_state(name, arguments, actor, request_id)
             case "reconcile":
                 return await self._reconcile(arguments, request_id)
+            case _ if name in retention_commands.NAMES:
+                return await self._keeping.act(name, arguments, actor=actor, request_id=request_id)
         raise CommandRefused(f"there is no command {name!r}")
 
     async def _set_trading_state(

@@ -80,14 +80,16 @@ def lift_refusal(tx: Transaction, now: int, actor: str, why: str) -> bool:
     return lifted
 
 
-def restore_ledger(
-    home: Path, backup: Path, now: int, finish: Callable[[Transaction], dict[str, Any]]
-) -> tuple[dict[str, Any], str | None]:
-    """Puts a backup in the ledger's place. Returns what `finish` made of it, in the last transaction before
-    it gets its name, and the name that the ledger which was there has now (None: there was none).
+Finish = Callable[[Transaction, str | None], dict[str, Any]]
+"""The last transaction before a restored ledger gets its name; knows the name that the other one gets."""
 
-    Cut off at any point there is the old ledger, or the new one, or none: then a start refuses, and the
-    restore can be done again. Raises LedgerRefused.
+
+def restore_ledger(home: Path, backup: Path, now: int, finish: Finish) -> dict[str, Any]:
+    """Puts a backup in the ledger's place and returns what `finish` made of it.
+
+    The ledger that was there gets another name and is never overwritten. Cut off at any point there is the
+    old ledger, or the new one, or none: then a start refuses, and the restore can be done again. Raises
+    LedgerRefused.
     """
     folder = home / f"{_WORKSHOP}{stamp(now)}"
     try:
@@ -95,8 +97,10 @@ def restore_ledger(
             shutil.rmtree(leftover)
         folder.mkdir(mode=0o700)
         try:
-            answer = _prepare(folder, backup, now, finish)
-            kept = _put_aside(home, now)
+            aside = _name_aside(home, now)
+            answer = _prepare(folder, backup, now, aside, finish)
+            if aside is not None:
+                _put_aside(home, aside)
             # From here on a start finds a marker and no ledger, and refuses.
             sync_folder(home)
             os.replace(folder / MARKER_NAME, home / MARKER_NAME)
@@ -108,18 +112,16 @@ def restore_ledger(
         raise LedgerRefused(f"{backup} could not be restored ({error})") from error
     except OSError as error:
         raise LedgerRefused(f"{backup} could not be restored ({error.strerror or error})") from error
-    return answer, kept
+    return answer
 
 
-def _prepare(
-    folder: Path, backup: Path, now: int, finish: Callable[[Transaction], dict[str, Any]]
-) -> dict[str, Any]:
+def _prepare(folder: Path, backup: Path, now: int, aside: str | None, finish: Finish) -> dict[str, Any]:
     """A whole home's ledger in `folder`, one file and its marker, moved forward to this version."""
     copy_ledger(backup, folder / FILE_NAME, at_rest=True)
     connection = open_ledger(folder, now)
     try:
         connection.execute("BEGIN IMMEDIATE").fetchall()
-        answer = finish(Transaction(connection, set()))
+        answer = finish(Transaction(connection, set()), aside)
         connection.execute("COMMIT").fetchall()
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     finally:
@@ -127,23 +129,27 @@ def _prepare(
     return answer
 
 
-def _put_aside(home: Path, now: int) -> str | None:
-    """Gives the ledger that is there, damaged or not, a name of its own, and its log with it."""
-    there = [suffix for suffix in SUFFIXES if (home / (FILE_NAME + suffix)).exists()]
-    if not there:
+def _name_aside(home: Path, now: int) -> str | None:
+    """A free name for the ledger that is there, damaged or not; None if there is none."""
+    if not any((home / (FILE_NAME + suffix)).exists() for suffix in SUFFIXES):
         return None
-    with contextlib.suppress(apsw.Error), contextlib.closing(_open_as_is(home / FILE_NAME)) as connection:
-        # One file can be renamed at once; two could be torn apart by a kill.
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     name, number = f"ledger-replaced-{stamp(now)}.sqlite3", 1
     while any((home / (name + suffix)).exists() for suffix in SUFFIXES):
         number += 1
         name = f"ledger-replaced-{stamp(now)}-{number}.sqlite3"
-    for suffix in there:
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(home / (FILE_NAME + suffix), home / (name + suffix))
     return name
 
 
-def _open_as_is(path: Path) -> apsw.Connection:
-    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+def _put_aside(home: Path, name: str) -> None:
+    path = home / FILE_NAME
+    if path.exists():
+        # One file is renamed at once; a file and its log could be torn apart by a kill.
+        with contextlib.suppress(apsw.Error):
+            connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+            try:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            finally:
+                connection.close(True)
+    for suffix in SUFFIXES:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(home / (FILE_NAME + suffix), home / (name + suffix))

@@ -51,10 +51,10 @@ def rows(home: Path) -> Iterator[Rows]:
     made.close()
 
 
-def finish(tx: Transaction) -> dict[str, Any]:
+def finish(tx: Transaction, kept: str | None) -> dict[str, Any]:
     mark_restored(tx, LATER, "test")
     tx.event(LATER, "test", "restored", "ledger")
-    return {"done": True}
+    return {"kept": kept}
 
 
 def look(path: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -119,9 +119,8 @@ def test_the_ledger_that_was_there_is_kept_aside_whole(
         home = Path(other)
     else:
         rows.close()
-    answer, kept = restore_ledger(home, backup, LATER, finish)
-    assert (answer, kept) == ({"done": True}, "ledger-replaced-20260302T130000Z.sqlite3")
-    assert kept is not None
+    kept = restore_ledger(home, backup, LATER, finish)["kept"]
+    assert kept == "ledger-replaced-20260302T130000Z.sqlite3"
     assert look(home / kept, "SELECT what FROM events ORDER BY id DESC LIMIT 1") == [("after the backup",)]
     assert look(home / FILE_NAME, "SELECT what FROM events WHERE what = 'after the backup'") == []
     names = sorted(path.name for path in home.iterdir() if not path.name.endswith(("-shm", "-wal")))
@@ -135,7 +134,7 @@ def test_the_ledger_that_was_there_is_kept_aside_whole(
 def test_two_restores_in_one_second_keep_both(home: Path, rows: Rows, tmp_path: Path) -> None:
     backup = make_backup(home, tmp_path / "backup.sqlite3", NOON).path
     rows.close()
-    kept = {restore_ledger(home, backup, LATER, finish)[1] for _ in range(3)}
+    kept = {restore_ledger(home, backup, LATER, finish)["kept"] for _ in range(3)}
     assert len(kept) == 3
     assert all(name and (home / name).exists() for name in kept)
 
@@ -148,12 +147,12 @@ def test_a_damaged_or_missing_ledger_is_restored_and_the_damaged_one_kept(
     (home / FILE_NAME).write_bytes(b"damaged" * 1000)
     with pytest.raises(LedgerRefused):
         open_ledger(home, LATER)
-    kept = restore_ledger(home, backup, LATER, finish)[1]
+    kept = restore_ledger(home, backup, LATER, finish)["kept"]
     assert kept is not None
     assert (home / kept).read_bytes() == b"damaged" * 1000
     open_ledger(home, LATER).close()
     (home / FILE_NAME).unlink()
-    assert restore_ledger(home, backup, LATER, finish)[1] is None
+    assert restore_ledger(home, backup, LATER, finish)["kept"] is None
     open_ledger(home, LATER).close()
 
 
@@ -182,7 +181,7 @@ def test_a_refusal_at_the_end_leaves_everything_as_it_was(home: Path, rows: Rows
     rows.close()
     before = {path.name: path.read_bytes() for path in home.iterdir()}
 
-    def refuses(_tx: Transaction) -> dict[str, Any]:
+    def refuses(_tx: Transaction, _kept: str | None) -> dict[str, Any]:
         raise LookupError("not like this")
 
     with pytest.raises(LookupError, match="not like this"):
@@ -219,7 +218,7 @@ def test_h39_killed_at_any_step_there_is_the_old_ledger_or_the_new_one_or_a_refu
     rows.tx.event(NOON, "test", "after the backup", "")
     rows.close()
     found = []
-    for last in range(6):
+    for last in range(8):
         image = Path(shutil.copytree(home, tmp_path / f"killed before step {last}"))
         with monkeypatch.context() as armed, contextlib.suppress(Killed):
             Steps(image, last, armed)
