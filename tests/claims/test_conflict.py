@@ -77,6 +77,13 @@ def test_h16_entry_and_exit_of_one_bar_under_one_key_are_both_claimed(bench: Ben
     assert (event["subject"], event["detail"]["as"]) == ("S1", "S2")
 
 
+def test_h16_the_key_of_its_own_is_no_header_key(bench: Bench) -> None:
+    bench.set(admit_exits=True)
+    bench.deliver(None, header="AAPL-1530")
+    bench.deliver(None, header="AAPL-1530", action="exit")
+    assert columns(bench.claims(), "key_source", "header_key") == [("header", 1), ("derived", 0)]
+
+
 def test_h16_the_admitted_exit_again_is_a_duplicate_of_it(bench: Bench) -> None:
     bench.set(admit_exits=True)
     bench.deliver("AAPL-1530")

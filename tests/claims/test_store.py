@@ -134,6 +134,7 @@ async def test_h17_a_claim_that_went_late_in_its_commit_is_marked_and_its_resend
     with pytest.raises(TicketLate) as late:
         await shop.claim("k1", ticket)
     assert late.value.ran
+    await shop.settled()
     assert shop.claims() == [("k1", 0, 1)]
     assert shop.deliveries() == [("not_accepted", 503, "late", "k1")]
     shop.bench.clock.advance(5 * SECOND)
@@ -377,4 +378,5 @@ async def test_h20_the_door_is_told_to_refuse_while_the_oldest_write_waits(shop:
     words.append(shop.store.refuses_at_once)
     gate.open()
     await held
+    await shop.settled()
     assert [*words, shop.store.refuses_at_once] == [None, "locked", None]
