@@ -10,8 +10,6 @@ import asyncio
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QMessageBox, QWidget
 
-from app.gui.formats import plain_tip
-
 
 async def ask(parent: QWidget, title: str, text: str, more: str, yes: str, no: str) -> bool:
     """True if the person pressed `yes`. The other button is the default one, and what Escape means."""
@@ -34,7 +32,7 @@ async def tell(parent: QWidget | None, title: str, text: str, more: str) -> None
     box.setWindowTitle(title)
     box.setIcon(QMessageBox.Icon.Critical)
     box.setText(text)
-    box.setInformativeText(plain_tip(more))
+    box.setInformativeText(more)
     box.setStandardButtons(QMessageBox.StandardButton.Close)
     await _answer(box)
 

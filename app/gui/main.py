@@ -103,7 +103,7 @@ async def _say_refused(engine: Engine, why: str) -> None:
     """On stderr for who started it from a terminal, and in a window for who did not."""
     if sys.stderr is not None:
         print(f"onefill: {why}", file=sys.stderr, flush=True)  # noqa: T201
-    log.error("start refused", why=why)
+    log.info("start refused", why=why)
     title = QCoreApplication.translate("Main", "Onefill does not start.")
     tasks = Tasks()
     said = tasks.start("refusal", tell(None, "Onefill", title, why))

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 STOP_SECONDS = 8.0
 """The engine's own bound is 5 s; what is still there then will not end by itself."""
 LAST_LINE_SECONDS = 0.2
-EXIT_HUNG = 1
+EXIT_HUNG = 3
 HEARTBEAT_MS = 200
 
 
