@@ -78,6 +78,9 @@ class Senders:
         kind = rng.random()
         with self._lock:
             known = rng.choice(self._answered) if self._answered else None
+            again = rng.choice(list(self.unanswered.values())) if self.unanswered else None
+        if again is not None and kind > 0.8:
+            return self._deliver(connections[:1], hook, [(again, again.body)])
         if known is not None and kind < 0.15:
             return self._deliver(connections[:1], hook, [(known, known.body)])
         if known is not None and kind < 0.25:

@@ -175,7 +175,7 @@ def _setups(settings: Settings, exchange: PaperExchange, disk: Disk | None) -> d
 
 async def made(home: Path, disk: Disk | None = None) -> None:
     """A home as a first start leaves it, its accounts opened, closed in good order."""
-    home.mkdir(mode=0o700)
+    home.mkdir(mode=0o700, exist_ok=True)
     (home / "config.toml").write_text(CONFIG)
     async with opened(home, BEGAN, disk) as shop:
         await shop.desk.trading.start(0)

@@ -5,6 +5,7 @@ Nobody was answered yet, so nothing can be lost; but a home that can never be op
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import shutil
@@ -18,9 +19,10 @@ from unittest.mock import patch
 
 import pytest
 
+from app.ledger import store
 from tests.crash.power.disk import Call, Disk, Luck, Remains
 from tests.crash.power.restart import restart
-from tests.crash.power.shop import CONFIG, made
+from tests.crash.power.shop import BEGAN, CONFIG, made
 from tests.crash.power.test_power import SEED, folder
 
 __all__ = ["folder"]
@@ -78,7 +80,23 @@ class FirstStart:
 
 
 async def first_start(folder: Path) -> FirstStart:
-    first = FirstStart(folder / "home")
+    return await _watched(FirstStart(folder / "home"))
+
+
+async def first_start_of_a_newer_version(folder: Path) -> FirstStart:
+    """On a home whose ledger is of the first version."""
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    first_version = (await asyncio.to_thread(store.migrations))[:1]
+    with patch.object(store, "migrations", lambda: first_version):
+        connection = await asyncio.to_thread(store.open_ledger, home, BEGAN)
+        connection.close()
+    first = FirstStart(home)
+    first.files.append((0, store.MARKER_NAME, (home / store.MARKER_NAME).read_bytes()))
+    return await _watched(first)
+
+
+async def _watched(first: FirstStart) -> FirstStart:
     with first.watching():
         await made(first.home, first.disk)
     first.disk.close()
@@ -113,6 +131,17 @@ async def test_a_power_cut_in_the_first_start_leaves_a_home_that_starts(folder: 
     tried, wrong = await refused_after(first, folder, points)
     assert wrong == []
     assert tried > 20
+
+
+async def test_h41_a_power_cut_in_an_upgrade_leaves_a_home_that_starts(folder: Path) -> None:
+    first = await first_start_of_a_newer_version(folder)
+    calls = first.disk.calls
+    log = [place for place, call in enumerate(calls) if call.path.name == "ledger.sqlite3-wal"]
+    # The log's own head, then the migration.
+    _, migrated = [place for place in log if calls[place].what == "sync"][:2]
+    tried, wrong = await refused_after(first, folder, list(range(0, migrated + 2, 2)))
+    assert wrong == []
+    assert tried > 10
 
 
 @pytest.mark.long
