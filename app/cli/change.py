@@ -12,7 +12,7 @@ import click
 from app.cli.front import Failed, Front, front_options, table
 
 
-def _request_id(function: Callable[..., Any]) -> Callable[..., Any]:
+def request_id_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Whoever got no answer asks again with the same id: then it is done once (HOLES H26)."""
     return click.option(
         "--request-id",
@@ -25,7 +25,7 @@ def _request_id(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @click.option("--exits-only", is_flag=True, help="Entries are denied, exits still go out.")
-@_request_id
+@request_id_option
 @front_options
 def halt(front: Front, exits_only: bool, request_id: str) -> None:
     """Stop trading: nothing goes out, and nothing is kept for `resume`."""
@@ -33,16 +33,25 @@ def halt(front: Front, exits_only: bool, request_id: str) -> None:
 
 
 @click.command()
-@_request_id
+@click.option(
+    "--accept-without-time",
+    is_flag=True,
+    help="After a restore: admit signals that state no time again, once none of the lost time can come back.",
+)
+@click.option("--why", metavar="TEXT", help="The reason for that.")
+@request_id_option
 @front_options
-def resume(front: Front, request_id: str) -> None:
+def resume(front: Front, accept_without_time: bool, why: str | None, request_id: str) -> None:
     """Trade again."""
-    _set_trading_state(front, "resume", {}, request_id)
+    if accept_without_time and not (why or "").strip():
+        raise click.UsageError("--accept-without-time needs a reason: --why TEXT")
+    arguments = {"accept_without_time": True, "why": why} if accept_without_time else {}
+    _set_trading_state(front, "resume", arguments, request_id)
 
 
 @click.command()
 @click.argument("account", required=False)
-@_request_id
+@request_id_option
 @front_options
 def reconcile(front: Front, account: str | None, request_id: str) -> None:
     """Compare ledger and broker now, for one account or for all, and print the report."""
@@ -103,6 +112,8 @@ def _state_text(answer: dict[str, Any]) -> str:
         "waiting": "wait here",
     }
     lines += [f"  {note}: {', '.join(answer[name])}" for name, note in notes.items() if answer[name]]
+    if answer.get("without_time") == "refused":
+        lines.append("  signals without a time are refused since the restore: --accept-without-time ends it")
     return "\n".join(lines)
 
 

@@ -24,7 +24,7 @@ TIMEOUT = 5.0
 @front_options
 def url(front: Front, source: str | None) -> None:
     """Show the hook addresses: SOURCE LOCAL-URL PUBLIC-URL-or-dash, one a line. They hold the tokens."""
-    settings = _settings(front.home)
+    settings = settings_of(front.home)
     sources = settings.all_sources
     if source is not None:
         chosen = settings.source(source)
@@ -50,7 +50,7 @@ def send(front: Front, file: IO[bytes], repeat: int) -> None:
     """Post a sample alert (a file, or - for stdin) to the built-in source `test`: it reaches only paper."""
     from app.settings import TEST_SOURCE
 
-    settings = _settings(front.home)
+    settings = settings_of(front.home)
     test = settings.source(TEST_SOURCE)
     if test is None:
         raise Failed("there is no account without money that a test could reach: add a paper account")
@@ -71,7 +71,7 @@ def send(front: Front, file: IO[bytes], repeat: int) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _settings(home: Path) -> Settings:
+def settings_of(home: Path) -> Settings:
     from app.settings import ConfigError, config_path, read_settings, read_text
 
     path = config_path(home)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import structlog
 
 from app.clock import Clock
 from app.engine.commands import LOCK_NAME, Answer, answered, once
@@ -39,6 +40,8 @@ from app.settings import (
     read_settings,
     read_text,
 )
+
+log = structlog.get_logger(__name__)
 
 
 def at_rest(
@@ -179,6 +182,7 @@ def _restore(
         }
         heads = {"backup": facts.anchor, "replaced": current.anchor if current is not None else None}
         tx.event(now, actor, "restored", "ledger", {"file": file.name, "why": request["why"], **heads})
+        log.info("ledger restored", file=str(file), kept=aside, **heads)
         return once(tx, request_id, "restore", request, now, lambda _: answer)
 
     return restore_ledger(home, file, now, finish)

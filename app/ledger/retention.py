@@ -16,6 +16,7 @@ import msgspec
 
 from app.clock import SECOND
 from app.failpoint import failpoint
+from app.ledger.queries import rfc3339
 from app.ledger.reader import Reader
 from app.ledger.transaction import Row, Transaction
 from app.ledger.writer import Writer
@@ -154,9 +155,9 @@ def begin(tx: Transaction, plan: Plan, cutoffs: Cutoffs, *, at: int, actor: str,
             tx.change("sources", sql, (cutoffs.keys, source))
     detail = {
         "bodies": plan.bodies,
-        "bodies_before": cutoffs.bodies,
+        "bodies_before": None if cutoffs.bodies is None else rfc3339(cutoffs.bodies),
         "keys": sum(plan.keys.values()),
-        "keys_before": cutoffs.keys,
+        "keys_before": None if cutoffs.keys is None else rfc3339(cutoffs.keys),
         "why": why,
     }
     tx.event(at, actor, "purge begun", "ledger", detail)

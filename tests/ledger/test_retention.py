@@ -13,6 +13,7 @@ import pytest
 
 from app.clock import ManualClock
 from app.ledger import retention
+from app.ledger.queries import rfc3339
 from app.ledger.reader import Reader
 from app.ledger.retention import Cutoffs, Plan, Purged, begin, drop_bodies, forget_keys, measure, purge
 from app.ledger.store import FILE_NAME, broken_chain
@@ -369,7 +370,7 @@ async def test_the_audit_chain_says_who_purged_what_and_why(keeper: Keeper) -> N
         (
             "test",
             "purge begun",
-            f'{{"bodies":1,"bodies_before":{CUT},"keys":1,"keys_before":{CUT},"why":"room"}}',
+            f'{{"bodies":1,"bodies_before":"{rfc3339(CUT)}","keys":1,"keys_before":"{rfc3339(CUT)}","why":"room"}}',
         )
     ]
     assert await keeper.reader.call(broken_chain) is None
