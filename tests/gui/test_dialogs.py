@@ -15,6 +15,12 @@ from tests.gui.hands import click, press, until
 WHY = "another Onefill runs on <b>/home/me</b>; close it first"
 
 
+@pytest.fixture(autouse=True)
+def no_quit_with_the_last_window(qapp: QApplication) -> None:
+    """As application.py sets it: else the loop ends when a message is closed."""
+    qapp.setQuitOnLastWindowClosed(False)
+
+
 def box() -> QMessageBox | None:
     return next(
         (
