@@ -51,7 +51,7 @@ async def test_halt_is_one_click_and_says_what_is_already_on_the_way(window: Win
     assert "Halted" in window.strip.cells["trading"].word.text()
 
 
-async def test_a_button_is_off_until_its_answer_and_a_second_press_does_nothing(
+async def test_h26_a_button_is_off_until_its_answer_and_a_second_press_does_nothing(
     window: Window, engine: StandIn
 ) -> None:
     engine.hold.clear()
@@ -68,7 +68,7 @@ async def test_a_button_is_off_until_its_answer_and_a_second_press_does_nothing(
     assert len(engine.commands) == 1
 
 
-async def test_two_presses_are_two_requests(window: Window, engine: StandIn) -> None:
+async def test_h26_two_presses_are_two_requests(window: Window, engine: StandIn) -> None:
     engine.refuse = "not now"
     for _ in range(2):
         click(window.trading_bar.halt)
