@@ -253,6 +253,28 @@ async def test_h19_a_marking_that_cannot_be_done_ends_the_process_and_no_loop(be
     assert bench.events() == []
 
 
+async def test_h19_a_marking_that_swallows_a_full_disk_is_waited_for_and_not_given_up(
+    ledger: Ledger, bench: Bench
+) -> None:
+    ledger.connection.execute("CREATE TABLE plain (filler TEXT) STRICT")
+    ledger.connection.pragma("max_page_count", ledger.connection.pragma("page_count") + 20)
+
+    def stubborn(tx: Transaction, _verdict: str) -> None:
+        with contextlib.suppress(apsw.FullError):
+            tx.insert("plain", {"filler": "x" * 300_000})
+
+    fail_at(bench, "wal", "sync", 1)
+    with pytest.raises(CommitUnknown):
+        await bench.writer.run(claim("k"), on_void=stubborn)
+    for _ in range(2 * batch.BARRIER_TRIES):
+        bench.clock.advance(SECOND)
+        assert (await bench.writer.probe()).word == "full"
+    assert bench.fatal == []
+    ledger.connection.pragma("max_page_count", 10_000)
+    assert (await bench.writer.probe()).word == "ok"
+    assert bench.look("SELECT length(filler) FROM plain") == [(300_000,)]
+
+
 async def test_h19_what_is_owed_is_paid_at_the_stop(bench: Bench) -> None:
     fail_at(bench, "wal", "sync", 1, times=2)
     with pytest.raises(CommitUnknown):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import apsw
 import pytest
 
-from app.ledger.errors import LedgerUnavailable
+from app.ledger.errors import LedgerUnavailable, TicketLate
+from app.ledger.ticket import Ticket
 from app.ledger.transaction import Transaction
 from tests.ledger.bench import Bench, Ledger, claim, digest, look, note
 from tests.ledger.faulty_vfs import Call, disk_full
@@ -186,6 +188,34 @@ async def test_h18_an_operation_run_again_announces_and_returns_only_its_last_ru
     await bench.writer.run(lambda tx: tx.execute("SELECT 1"))
     assert heard == [frozenset({"events"})]
     assert bench.look("SELECT 1 FROM meta WHERE name = 'only the first time'") == []
+
+
+async def test_h18_a_lock_that_comes_between_the_single_runs_loses_none_of_them(
+    ledger: Ledger, plain_table: None, bench: Bench
+) -> None:
+    leave_pages(ledger.connection, 20)
+    lock = bench.locked()
+    commits: list[int] = []
+
+    def take_the_lock_after_the_second() -> None:
+        commits.append(1)
+        if len(commits) == 3:  # the first is the one that held the writer up
+            lock.__enter__()
+
+    bench.points["after_commit"] = take_the_lock_after_the_second
+    ticket = Ticket()
+    works = [bench.writer.run(write("plain", n, BIG if n == 4 else SMALL)) for n in range(BATCH)]
+    results = bench.start(bench.together(*works, bench.writer.run(claim("late"), ticket=ticket)))
+    while bench.writer.health.word != "locked":
+        assert not results.done()
+        await asyncio.sleep(0)
+    assert len(bench.look(WRITES["plain"][1])) == 2
+    ticket.expire()
+    lock.__exit__(None, None, None)
+    answers = await results
+    assert isinstance(answers.pop(), TicketLate)
+    assert verdicts(answers) == [n for n in range(BATCH) if n != 4]
+    assert reopened(ledger, "plain") == verdicts(answers)
 
 
 async def test_h18_no_savepoint_is_issued_outside_a_transaction(
