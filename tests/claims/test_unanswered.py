@@ -319,6 +319,15 @@ def test_h19_a_claim_made_anew_under_the_same_digest_is_left_alone(bench: Bench,
     assert columns(bench.claims(), "deliveries", "unanswered") == [(1, 0)]
 
 
+def test_h19_only_the_admission_that_was_meant_is_marked(bench: Bench) -> None:
+    verdict = bench.deliver("k1")
+    assert verdict.digest is not None
+    detail = {"digest": verdict.digest.hex(), "admitted_at": bench.clock.now() - 1}
+    bench.write(lambda tx: tx.event(1, "onefill", VOIDED, "S1", detail))
+    assert bench.restart() == 0
+    assert bench.claims()[0]["unanswered"] == 0
+
+
 def test_h19_what_was_sent_after_all_is_left_alone(bench: Bench) -> None:
     verdict = bench.deliver_late("k1")
     reappear(bench, verdict)
