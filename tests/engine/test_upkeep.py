@@ -212,6 +212,7 @@ async def test_a_dry_run_counts_what_the_purge_then_takes(tmp_path: Path) -> Non
     async with running(home, clock) as engine:
         await trade(engine, clock, "one", "two")
         await send(engine, "no time")
+        await settled(engine, 3)
         await send(engine, "resting", type="limit", limit_price=5, fired_at=clock.now() // 1000)
 
         async def rests() -> bool:
