@@ -67,6 +67,8 @@ class Trading:
         self._ignore: Callable[[], None] = lambda: None
         self._state = TradingState.ACTIVE
         self._earlier = EarlierRuns()
+        self._silent: dict[int, int] = {}
+        """PENDING orders without a word from a lane, and since when that has been seen."""
         self.unattended = 0
         """PENDING orders that nobody works on."""
 
@@ -151,7 +153,7 @@ class Trading:
     async def _sweep(self) -> None:
         self._keep_sessions_running()
         rows = await self._reader.rows(
-            "SELECT id, account, instrument, state, reason, updated_at FROM orders "
+            "SELECT id, account, instrument, state, reason FROM orders "
             f"WHERE {OPEN} AND state IN ('PENDING', 'SUBMITTING')"
         )
         for account, instrument in {(row["account"], row["instrument"]) for row in rows}:
@@ -204,12 +206,10 @@ class Trading:
 
     def _note_unattended(self, rows: list[Row]) -> None:
         """Counts PENDING orders that no lane has given a reason to wait; those of a removed account too."""
-        long_ago = self._clock.now() - UNATTENDED
-        waiting = [
-            f"O{row['id']}"
-            for row in rows
-            if row["state"] == State.PENDING and row["reason"] is None and row["updated_at"] < long_ago
-        ]
+        now = self._clock.boot()
+        silent = [row["id"] for row in rows if row["state"] == State.PENDING and row["reason"] is None]
+        self._silent = {order: self._silent.get(order, now) for order in silent}
+        waiting = [f"O{order}" for order, since in self._silent.items() if now - since > UNATTENDED]
         if len(waiting) != self.unattended:
             self.unattended = len(waiting)
             if waiting:

@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import apsw
+from structlog.testing import capture_logs
+
 from app.brokers.base import Broker, OrderRequest, Placed
 from app.brokers.paper import FillMode, PaperBroker, PaperExchange
 from app.claims.base import Admission, Delivery, Verdict
@@ -70,6 +73,11 @@ class Desk:
     tasks: Tasks
     deaths: list[str] = field(default_factory=list)
     numbers: int = 0
+    log: list[Any] = field(default_factory=list)
+    """What was logged: a test's own lines are kept from the terminal, whose rendering reads files."""
+
+    def logged(self, event: str) -> list[Any]:
+        return [line for line in self.log if line["event"] == event]
 
     async def deliver(self, source: str = "tv", headers: HeaderKeys | None = None, **fields: Any) -> Verdict:
         """One alert through reading, key and claim; a key of its own unless the test gives one."""
@@ -179,14 +187,21 @@ class Desk:
 
     def paper_orders(self) -> list[dict[str, Any]]:
         """The exchange's own rows, read past everything of ours."""
-        import sqlite3
-
-        connection = sqlite3.connect(f"file:{self.home / 'paper.sqlite3'}?mode=ro", uri=True)
-        connection.row_factory = sqlite3.Row
+        # Not with Python's own SQLite: two libraries in one process drop each other's locks.
+        path = str(self.home / "paper.sqlite3")
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            return [dict(row) for row in connection.execute("SELECT * FROM orders ORDER BY id")]
+            columns = [row[1] for row in connection.execute("PRAGMA table_info(orders)")]
+            rows = connection.execute("SELECT * FROM orders ORDER BY id").fetchall()
+            return [dict(zip(columns, row, strict=True)) for row in rows]
         finally:
             connection.close()
+
+    async def until_logged(self, *events: str) -> None:
+        """Waits until one of these lines has been logged."""
+        async with asyncio.timeout(10):
+            while not any(self.logged(event) for event in events):  # noqa: ASYNC110
+                await asyncio.sleep(FAST / 2)
 
     async def ready(self, account: str = "paper") -> None:
         """Waits until an account's first reconciliation is through and it sends."""
@@ -234,7 +249,7 @@ async def desk(
     )
     store = LedgerClaimStore(writer, clock, lambda _account, symbol, _exchange: symbol)
     opened = Desk(home, settings, clock, writer, reader, exchange, store, part, tasks, deaths)
-    with _in_a_hurry():
+    with _in_a_hurry(), capture_logs() as opened.log:
         if start:
             await part.start(wall_mark)
         try:
