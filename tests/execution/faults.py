@@ -160,12 +160,17 @@ class FaultyBroker:
 class Faults:
     """Hands out faulty brokers to a desk, by account name; `prepare` sets each up before the desk opens."""
 
-    def __init__(self, prepare: Callable[[FaultyBroker], None] = lambda broker: None) -> None:
+    def __init__(
+        self,
+        prepare: Callable[[FaultyBroker], None] = lambda broker: None,
+        kind: type[FaultyBroker] = FaultyBroker,
+    ) -> None:
         self.brokers: dict[str, FaultyBroker] = {}
         self._prepare = prepare
+        self._kind = kind
 
     def wrap(self, broker: Broker) -> Broker:
-        faulty = FaultyBroker(broker)
+        faulty = self._kind(broker)
         self._prepare(faulty)
         self.brokers[broker._name] = faulty  # type: ignore[attr-defined]
         return faulty

@@ -52,6 +52,21 @@ name = "paper"
 broker = "paper"
 """
 
+TWO_ACCOUNTS = """
+[[sources]]
+name = "tv"
+id = "tv-id"
+accounts = ["paper", "second"]
+
+[[accounts]]
+name = "paper"
+broker = "paper"
+
+[[accounts]]
+name = "second"
+broker = "paper"
+"""
+
 FAST = 0.01
 """Seconds between two sweeps, looks or tries to reconnect."""
 

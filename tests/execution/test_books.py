@@ -7,24 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.execution.kit import CONFIG, desk
+from tests.execution.kit import CONFIG, TWO_ACCOUNTS, desk
 
 SHORTS = CONFIG + "allow_short = true\n"
-TWO_ACCOUNTS = """
-[[sources]]
-name = "tv"
-id = "tv-id"
-accounts = ["paper", "second"]
-
-[[accounts]]
-name = "paper"
-broker = "paper"
-
-[[accounts]]
-name = "second"
-broker = "paper"
-sizing = "quantity:3"
-"""
+SIZED = TWO_ACCOUNTS + 'sizing = "quantity:3"\n'
 TWO_SOURCES = """
 [[sources]]
 name = "tv"
@@ -132,7 +118,7 @@ async def test_h2_where_the_broker_holds_less_than_the_book_the_smaller_is_close
 
 
 async def test_one_sources_two_accounts_each_get_their_order_by_their_own_rules(tmp_path: Path) -> None:
-    async with desk(tmp_path, TWO_ACCOUNTS) as d:
+    async with desk(tmp_path, SIZED) as d:
         verdict = await d.deliver(action="buy", quantity="10")
         first, second = await d.settled(verdict)
         assert (first["account"], first["quantity"]) == ("paper", "10")

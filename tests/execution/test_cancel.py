@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 from app.brokers.base import Unsent
@@ -141,8 +142,6 @@ async def test_a_partly_filled_order_that_is_cancelled_keeps_what_it_filled(tmp_
 
 
 def _fill_some(book: object, client_order_id: str) -> None:
-    from decimal import Decimal
-
     store = book._store  # type: ignore[attr-defined]
 
     def work() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.clock import SECOND
+from tests.execution.faults import Faults
 from tests.execution.kit import CONFIG, Desk, desk
 
 RISK = "[risk]\n"
@@ -171,8 +172,6 @@ async def test_a_flip_without_a_price_is_cut_to_its_exit(tmp_path: Path) -> None
 async def test_the_gate_holds_entries_on_the_instrument_or_on_the_account_and_never_an_exit(
     tmp_path: Path, gate: str, entry: str
 ) -> None:
-    from tests.execution.faults import Faults
-
     faults = Faults()
     async with desk(tmp_path, CONFIG + f'gate = "{gate}"\n', wrap=faults.wrap) as d:
         await d.trade(symbol="MSFT", action="buy", quantity="4")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.brokers.base import DuplicateId, Refused, SubmitReply
+from app.brokers.base import BrokerOrder, DuplicateId, Fill, Refused, SubmitReply
 from app.clock import SECOND
+from app.domain.signal import Side
 from tests.execution.faults import Faults, FaultyBroker
 from tests.execution.kit import Desk, desk
 
@@ -93,19 +97,14 @@ async def test_an_order_hidden_from_its_own_look_but_seen_in_the_fills_is_not_ab
         async def find(self, client_order_id: str) -> None:
             return None
 
-        async def fills(self, client_order_id: str) -> list:  # type: ignore[type-arg]
+        async def fills(self, client_order_id: str) -> list[Fill]:
             return []
 
-    brokers: list[HalfBlind] = []
-
-    def wrap(broker):  # type: ignore[no-untyped-def]
-        brokers.append(HalfBlind(broker))
-        return brokers[0]
-
-    async with desk(tmp_path, wrap=wrap) as d:
+    faults = Faults(kind=HalfBlind)
+    async with desk(tmp_path, wrap=faults.wrap) as d:
         await d.ready()
-        brokers[0].plan.append("lost_after")
-        looked = brokers[0].hold("after_snapshot")
+        faults.paper.plan.append("lost_after")
+        looked = faults.paper.hold("after_snapshot")
         await d.deliver(action="buy", quantity="10")
         await d.state(1, "AMBIGUOUS")
         await looked.arrived.wait()
@@ -144,13 +143,6 @@ async def test_h12_a_found_order_that_was_there_before_we_sent_ours_is_never_ado
 
 @pytest.mark.parametrize("term", ["quantity", "side", "instrument"])
 async def test_h12_a_found_order_that_differs_in_a_term_is_never_adopted(tmp_path: Path, term: str) -> None:
-    from dataclasses import replace
-    from decimal import Decimal
-    from typing import Any
-
-    from app.brokers.base import BrokerOrder
-    from app.domain.signal import Side
-
     other: dict[str, Any] = {"quantity": Decimal(11), "side": Side.SELL, "instrument": "MSFT"}
 
     class Mistaken(FaultyBroker):
@@ -158,14 +150,8 @@ async def test_h12_a_found_order_that_differs_in_a_term_is_never_adopted(tmp_pat
             found = await super().find(client_order_id)
             return None if found is None else replace(found, **{term: other[term]})
 
-    brokers: list[Mistaken] = []
-
-    def wrap(broker):  # type: ignore[no-untyped-def]
-        brokers.append(Mistaken(broker))
-        brokers[0].plan.append("lost_after")
-        return brokers[0]
-
-    async with desk(tmp_path, wrap=wrap) as d:
+    faults = Faults(lambda broker: broker.plan.append("lost_after"), kind=Mistaken)
+    async with desk(tmp_path, wrap=faults.wrap) as d:
         await d.deliver(action="buy", quantity="10")
         order = await d.state(1, "NEEDS_OPERATOR")
         assert order["reason"].startswith("COLLISION the broker's order differs in ")

@@ -16,22 +16,7 @@ from app.execution import replies, trading
 from app.execution.bounded import BoundedBroker
 from app.ledger.errors import LedgerUnavailable
 from tests.execution.faults import Faults, FaultyBroker
-from tests.execution.kit import FAST, desk
-
-TWO_ACCOUNTS = """
-[[sources]]
-name = "tv"
-id = "tv-id"
-accounts = ["paper", "second"]
-
-[[accounts]]
-name = "paper"
-broker = "paper"
-
-[[accounts]]
-name = "second"
-broker = "paper"
-"""
+from tests.execution.kit import FAST, TWO_ACCOUNTS, desk
 
 
 async def test_h38_a_broker_that_is_down_at_start_keeps_no_other_account_from_trading(tmp_path: Path) -> None:
