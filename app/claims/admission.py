@@ -27,6 +27,9 @@ from app.ledger.transaction import Transaction
 
 MINUTE = 60 * SECOND
 
+LOOKED_AT_FOR_RATE = 2_000
+"""Newest claims among which those of the last minute are looked for, however old the ledger is."""
+
 CLAIMED = "claimed"
 CLAIMED_AGAIN = "claimed after a 503"
 """The events of an admission; their detail carries the claim's digest."""
@@ -179,11 +182,13 @@ def _over_rate(tx: Transaction, case: Case) -> Refusal | None:
         return None
     run = case.context.run
     row = tx.one(
-        "SELECT count(*) FROM claims c WHERE c.source_id = ? AND c.unanswered = 0 "
+        "SELECT count(*) FROM claims c WHERE c.id > (SELECT max(id) FROM claims) - ? "
+        "AND c.source_id = ? AND c.unanswered = 0 "
         "AND CASE WHEN c.opened_run IS ? THEN c.opened_boot > ? "
         "ELSE c.admitted_at > ? AND c.admitted_at <= ? END "
         "AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.claim_id = c.id AND o.purpose IN ('exit', 'cancel'))",
         (
+            LOOKED_AT_FOR_RATE,
             case.admission.source_id,
             run,
             case.delivery.received_boot - MINUTE,

@@ -8,6 +8,7 @@ import pytest
 from app.claims.rows import EXIT_NOT_PLACED
 from app.clock import SECOND
 from app.domain.key import claim_digest
+from app.ledger.restore import REFUSE_WITHOUT_TIME, lift_refusal
 from tests.claims.kit import ADMISSION, MINUTE, Bench, columns, said, warnings_of
 
 TIME = "2026-03-02T15:30:00Z"
@@ -215,6 +216,18 @@ def test_h40_a_purged_signal_of_an_open_bar_cannot_come_back(bench: Bench) -> No
     bench.watermark(purged)
     bench.later(60)
     assert said(bench.deliver("k2", **fields)) == ("stale", "before_watermark")
+
+
+def test_h39_after_a_restore_signals_without_a_time_are_refused_until_a_person_lifts_it(bench: Bench) -> None:
+    bench.deliver("k1")
+    bench.write(lambda tx: tx.set_meta(REFUSE_WITHOUT_TIME, "1"))
+    assert said(bench.deliver("k2")) == ("stale", "before_watermark")
+    assert said(bench.deliver("k3", action="exit")) == ("stale", "before_watermark")
+    assert bench.deliver("k1").kind == "duplicate"
+    assert bench.deliver("k4", fired_at=TIME).kind == "accepted"
+    assert bench.deliver("k5", bar_time="2026-03-02T15:15:00Z", interval="15").kind == "accepted"
+    bench.write(lambda tx: lift_refusal(tx, 1, "me", "looked at it"))
+    assert bench.deliver("k2").kind == "accepted"
 
 
 def test_h40_the_time_that_is_kept_is_what_the_signal_says(bench: Bench) -> None:

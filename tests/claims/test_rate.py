@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import pytest
+
+from app.claims import admission
 from app.clock import SECOND
 from tests.claims.kit import Bench, said
 
@@ -76,3 +79,41 @@ def test_after_a_restart_a_clock_that_was_set_back_does_not_shut_the_source(benc
     bench.clock.step(-3600 * SECOND)
     bench.restart()
     assert bench.deliver("b1").kind == "accepted"
+
+
+def test_an_old_ledger_is_not_read_through_for_the_last_minute(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a delivery costs under a limit does not grow with the ledger."""
+    monkeypatch.setattr(admission, "LOOKED_AT_FOR_RATE", 10)
+    bench.set(entries_per_minute=1)
+    bench.deliver("k1")
+    bench.later(60)
+    few = steps_of(bench, "k2")
+    copied = "source_id, key, key_source, header_key, opened_boot, opened_run, rule_version, raw_fingerprint"
+    copied += ", intent_fingerprint, signal, symbol, action, first_received_at, admitted_at"
+    names = ", ".join(f"c.{name}" for name in copied.split(", "))
+    bench.write(
+        lambda tx: tx.execute(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) "
+            f"INSERT INTO claims (digest, {copied}) SELECT randomblob(32), {names} "
+            "FROM n JOIN claims c ON c.id = 1"
+        )
+    )
+    bench.later(60)
+    assert steps_of(bench, "k3") < few + 20
+    assert said(bench.deliver("k4")) == ("not_accepted", "rate")
+
+
+def steps_of(bench: Bench, key: str) -> int:
+    """How many hundreds of SQLite's steps a delivery takes."""
+    steps = [0]
+
+    def count() -> bool:
+        steps[0] += 1
+        return False
+
+    bench.connection.set_progress_handler(count, 100)
+    assert bench.deliver(key).kind == "accepted"
+    bench.connection.set_progress_handler(None)
+    return steps[0]
