@@ -163,11 +163,9 @@ class Upkeep:
         if not self._clock_is_sound() or (rows and abs(now - int(rows[0]["value"])) < DAY):
             return
         rules = self.settings.retention
-        cutoffs = self.cutoffs(now, rules.bodies, rules.keys)
-        plan = await self.measure(cutoffs)
-        purged = Purged(0, 0)
-        if plan.bodies or plan.keys:
-            _, purged = await self.purge(cutoffs, now, ACTOR, "retention")
+        _, purged = await self.purge(
+            self.cutoffs(now, rules.bodies, rules.keys), now, ACTOR, "[retention] in the settings"
+        )
         await self.writer.run(partial(_note_retention, purged=purged, at=now))
 
 

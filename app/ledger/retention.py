@@ -122,6 +122,8 @@ async def purge(
 
     May be cut off at any point and begun anew. Raises LedgerUnavailable.
     """
+    if not plan.bodies and not plan.keys:
+        return Purged(0, 0)
     await writer.run(partial(begin, plan=plan, cutoffs=cutoffs, at=at, actor=actor, why=why))
     bodies = keys = 0
     after: int | None = 0
