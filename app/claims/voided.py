@@ -22,12 +22,12 @@ _APPLIED = "voided_applied"
 def mark_unanswered(tx: Transaction, delivery: Delivery, verdict: Verdict) -> None:
     """Undoes `verdict`, in the very next transaction after its own, before anything else is written."""
     row = tx.one(
-        "SELECT verdict FROM deliveries WHERE id = ? AND received_at = ?",
+        "SELECT http_status FROM deliveries WHERE id = ? AND received_at = ?",
         (verdict.delivery_id, delivery.received_at),
     )
     if row is None:
         _record_lost(tx, delivery, verdict)
-    elif row[0] != "not_accepted":
+    elif row[0] is None:  # else it was done before
         _take_back(tx, delivery, verdict)
 
 

@@ -56,17 +56,22 @@ def test_h17_a_late_duplicate_does_not_count(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("second", "word"),
-    [({"quantity": "2"}, "conflict"), ({"fired_at": "2026-03-02T14:00:00Z"}, "stale")],
+    [
+        ({"quantity": "2"}, "conflict"),
+        ({"fired_at": "2026-03-02T14:00:00Z"}, "stale"),
+        ({}, "not_accepted"),
+    ],
 )
 def test_h17_a_late_refusal_was_answered_503_like_any(
     bench: Bench, second: dict[str, Any], word: str
 ) -> None:
+    bench.set(entries_per_minute=1)
     bench.deliver("k1")
     alert = bench.alert("k1" if word == "conflict" else "k2", **second)
     verdict = bench.decide(alert)
     assert verdict.kind == word
     bench.refused(alert, verdict)
-    assert columns(bench.deliveries(), "verdict", "http_status")[1] == ("not_accepted", 503)
+    assert columns(bench.deliveries(), "verdict", "http_status", "reason")[1] == ("not_accepted", 503, "late")
     assert bench.claims()[0]["deliveries"] == 1
 
 
