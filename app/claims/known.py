@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from app.claims.base import Delivery
-from app.domain.key import ChosenKey, claim_digest
+from app.domain.key import ChosenKey, claim_digest, keys_of_earlier_rules
 from app.domain.repeat import Conflict, FirstSighting, judge_repeat, other_intent, window_is_open
 from app.domain.signal import KeySource, Signal
 from app.ledger.transaction import Transaction
@@ -65,7 +65,18 @@ _COLUMNS = """
 
 
 def look_up(tx: Transaction, run: str, delivery: Delivery, signal: Signal, key: ChosenKey) -> Known | None:
-    """The claim that this key names now, or None: the key is free. A closed window is free."""
+    """The claim that this key names now, or None: the key is free. A closed window is free.
+
+    A key that we made may stand in the ledger as an earlier rule made it (HOLES H41).
+    """
+    for name in (key, *keys_of_earlier_rules(delivery.source_id, signal, key)):
+        known = _named(tx, run, delivery, signal, name)
+        if known is not None:
+            return known
+    return None
+
+
+def _named(tx: Transaction, run: str, delivery: Delivery, signal: Signal, key: ChosenKey) -> Known | None:
     claim = find(tx, delivery.source_id, key)
     if claim is None:
         return None

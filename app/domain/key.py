@@ -190,6 +190,20 @@ def window_key(source_id: str, signal: Signal, label: str | None, version: int =
     return f"w{version}:" + digest(parts).hex()
 
 
+def keys_of_earlier_rules(source_id: str, signal: Signal, key: ChosenKey) -> tuple[ChosenKey, ...]:
+    """What a derived or window key was called by the rules before this one, newest first; none of a sent one.
+
+    Else an upgrade between a send and its resend would make two signals of one (HOLES H41).
+    """
+    make = {KeySource.DERIVED: derived_key, KeySource.WINDOW: window_key}.get(key.source)
+    if make is None:
+        return ()
+    return tuple(
+        msgspec.structs.replace(key, key=make(source_id, signal, key.label, version))
+        for version in range(RULE_VERSION - 1, 0, -1)
+    )
+
+
 def admitted_key(original_key: str, signal: Signal, received_at: int, version: int = RULE_VERSION) -> str:
     """`a1:` and the digest that a conflicting delivery is admitted under, by a person or as an exit (H16).
 
