@@ -54,6 +54,8 @@ def open_ledger(home: Path, now: int, vfs: str | None = None) -> apsw.Connection
         _make_private(path)
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
         connection.set_busy_timeout(2_000)
+        # Else SQLite plans a search of `orders` anew at each call: a bound value might fit a partial index.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         configure(connection)
         _keep_before_upgrade(connection, path, now)
         _migrate(connection, now)
