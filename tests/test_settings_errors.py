@@ -106,6 +106,7 @@ CASES: list[tuple[str, int, tuple[str, ...]]] = [
     ("[reconciliation]\nabsent_min_age = '999ms'\n", 2, ("at least 1 s",)),
     ("[reconciliation]\nabsent_confirmations = 0\n", 2, ("from 1",)),
     ("[retention]\nkeys = 'never'\n", 2, ('"forever"',)),
+    ("[retention]\nkeys = '31d'\n", 2, ("at least", '"forever"')),
     ("[retention]\nbodies = 90\n", 2, ('"forever"',)),
     ("[retention]\nbackups = 0\n", 2, ("from 1",)),
     # Contradictions

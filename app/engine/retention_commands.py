@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 import structlog
 
+from app.clock import SECOND
 from app.engine.commands import Answer, answered, once
 from app.engine.credentials import Credentials
 from app.engine.status import CommandRefused
@@ -25,6 +26,8 @@ from app.ledger.transaction import Transaction
 log = structlog.get_logger(__name__)
 A = TypeVar("A")
 
+LONGEST_BAR = 32 * 24 * 3_600 * SECOND
+"""A monthly bar and a day."""
 NAMES = frozenset({"purge", "backup", "secret set", "source rotate"})
 
 
@@ -136,9 +139,11 @@ class Keeping:
         """A watermark inside the time in which signals are fresh refuses signals that are on their way."""
         sources = self.upkeep.settings.all_sources
         freshest = max((max(source.max_age, source.max_exit_age) for source in sources), default=0)
-        if keys is None or keys > freshest:
+        if keys is None or keys >= LONGEST_BAR:
             return ""
-        return "that is younger than signals may be: some that are on their way now will be refused"
+        if keys <= freshest:
+            return "that is younger than signals may be: some that are on their way now will be refused"
+        return "signals that state only the beginning of a bar longer than that will be refused"
 
     # ----------------------------------------------------------------------------------------- backup
 

@@ -15,6 +15,8 @@ from app.clock import SECOND
 from app.settings import model, words
 
 _COUNT = words.whole(0, 1_000_000)
+_LONGEST_BAR = 32 * 24 * 3_600 * SECOND
+"""A month and a day: what a signal may state as its time when it comes in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,12 +319,15 @@ RETENTION = Table(
     array=False,
     why="How long what is kept.",
     keys=(
-        Key("bodies", words.duration_or_forever, "90d", "The texts of alerts: a quarter can be looked into."),
+        Key(
+            "bodies", words.duration_or_forever(), "90d", "The texts of alerts: a quarter can be looked into."
+        ),
         Key(
             "keys",
-            words.duration_or_forever,
+            words.duration_or_forever(least=_LONGEST_BAR),
             "forever",
-            "A forgotten key could be used again, and keeping one costs about 84 bytes.",
+            "A forgotten key could be used again, and keeping one costs about 84 bytes. At least 32d: signals"
+            " as old as a forgotten key are refused, and one on a monthly bar states the bar's beginning.",
         ),
         Key("backups", words.whole(1, 1000), 7, "One a day; so many are kept."),
     ),

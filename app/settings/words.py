@@ -101,13 +101,16 @@ def duration(least: int = 1) -> Reader:
     return read
 
 
-def duration_or_forever(value: object) -> int | None:
-    if value == "forever":
-        return None
-    try:
-        return int(duration()(value))
-    except ValueError as error:
-        raise ValueError(f'{error}; or "forever"') from None
+def duration_or_forever(least: int = 1) -> Reader:
+    def read(value: object) -> int | None:
+        if value == "forever":
+            return None
+        try:
+            return int(duration(least)(value))
+        except ValueError as error:
+            raise ValueError(f'{error}; or "forever"') from None
+
+    return read
 
 
 def choice(*words: str | int) -> Reader:

@@ -181,10 +181,10 @@ async def test_bodies_go_by_themselves_after_their_time_and_keys_never(tmp_path:
 async def test_keys_go_by_themselves_where_the_settings_say_so(tmp_path: Path) -> None:
     home, clock = tmp_path / "home", ManualClock()
     home.mkdir()
-    (home / "config.toml").write_text('[retention]\nbodies = "forever"\nkeys = "30d"\n')
+    (home / "config.toml").write_text('[retention]\nbodies = "forever"\nkeys = "32d"\n')
     async with running(home, clock) as engine:
         await trade(engine, clock, "one")
-        clock.advance(31 * DAY)
+        clock.advance(33 * DAY)
         await of(engine).look()
         (purged,) = await events(engine, "purged")
         assert purged["detail"] == '{"bodies":0,"keys":1}'
@@ -247,6 +247,10 @@ async def test_ages_inside_the_time_in_which_signals_are_fresh_are_warned_of(tmp
         warned = await ask(engine, "purge", {"keys_older_than": 60 * SECOND, "dry_run": True})
         assert "on their way" in warned["warning"]
         calm = await ask(engine, "purge", {"keys_older_than": 20 * 60 * SECOND, "dry_run": True})
+        assert calm["keys"] == 1
+        assert "longer than that" in calm["warning"]
+        clock.advance(33 * DAY)
+        calm = await ask(engine, "purge", {"keys_older_than": 32 * DAY, "dry_run": True})
         assert (calm["keys"], calm["warning"]) == (1, "")
 
 
