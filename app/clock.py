@@ -5,6 +5,7 @@ Nothing else in Onefill reads a clock, so that a test can hold time still, jump 
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Protocol
 
@@ -22,14 +23,26 @@ class Clock(Protocol):
         ...
 
 
+if hasattr(time, "CLOCK_BOOTTIME"):
+
+    def _boot_ns() -> int:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+elif sys.platform == "darwin":
+    # There CLOCK_MONOTONIC counts sleep, and time.monotonic() does not.
+    def _boot_ns() -> int:
+        return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+else:
+    _boot_ns = time.monotonic_ns
+
+
 class SystemClock:
     def now(self) -> int:
         return time.time_ns() // 1_000
 
     def boot(self) -> int:
-        if hasattr(time, "CLOCK_BOOTTIME"):
-            return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
-        return time.monotonic_ns() // 1_000
+        return _boot_ns() // 1_000
 
 
 class ManualClock:
