@@ -19,7 +19,7 @@ class Clock(Protocol):
         ...
 
     def boot(self) -> int:
-        """Microseconds on a clock that never steps, sleep of the machine included where the system counts it."""
+        """Microseconds on a clock that never steps and counts sleep where the system can."""
         ...
 
 
