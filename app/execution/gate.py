@@ -12,11 +12,11 @@ from decimal import Decimal, localcontext
 import msgspec
 
 from app.brokers.base import OrderRequest
-from app.domain.book import Holdings, Nothing, Trade, plan
+from app.domain.book import Holdings, Nothing, Plan, Trade, plan
 from app.domain.order import OrdStatus, State
 from app.domain.risk import Denial, first_denial
 from app.domain.sizing import SMALLEST_STEP, WIDE
-from app.execution import exposure
+from app.execution import exposure, replies, resend
 from app.execution.ids import id_of
 from app.execution.policy import Policy, View
 from app.execution.ruling import (
@@ -43,11 +43,12 @@ ACTOR = "worker"
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """The order is SUBMITTING on disk; this is what goes out, once."""
+    """The order is SUBMITTING on disk; this is what goes out, once. `by_person`: whatever the halt says."""
 
     order: Order
     request: OrderRequest
     attempt_id: int
+    by_person: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,8 @@ class _Case:
             self.tx, self.order, self.claim, self.policy, self.earlier, self.now, reachable=reachable
         )
         match ruling:
-            case Denied(denial=denied):
-                return self._deny(denied)
+            case Denied(denial=denied, closes=closes):
+                return self._deny(denied, closes=closes)
             case Wait():
                 return self._wait(ruling)
             case CancelBook():
@@ -121,9 +122,13 @@ class _Case:
     # ---------------------------------------------------------------- what is sent
 
     def _trade(self, view: View, *, exits: bool) -> Decision:
-        if view.known_as is not None:
+        again = resend.is_resend(self.tx, self.order)
+        if view.known_as is not None and not (again and view.known_as == self.order.client_order_id):
             reason = f"COLLISION the broker has an order under {view.known_as}, placed after the backup"
             return self._over(State.NEEDS_OPERATOR, reason)
+        elsewhere = replies.sent_elsewhere(self.tx, self.order, view.account) if again else None
+        if elsewhere is not None:
+            return self._over(State.DENIED, elsewhere)
         held = exposure.holdings(self.tx, self.order, view.position)
         price = self._price(view)
         size = self.policy.entry_size(self.claim.signal.quantity, price, view.account.equity)
@@ -134,8 +139,13 @@ class _Case:
             SMALLEST_STEP if size is None else size,
             sized_by_signal=self.policy.sized_by_signal,
         )
+        if again:
+            planned = resend.as_before(self.order, planned, held)
         if isinstance(planned, Trade):
             planned = self._within_limits(planned, held, view, price)
+        if again and isinstance(planned, Trade) and planned.quantity != self.order.quantity:
+            planned = resend.terms_changed(self.order, planned)
+        planned = self._for_a_person(planned)
         if exits or (isinstance(planned, Trade) and planned.reduces > ZERO):
             self._supersede()
         match planned:
@@ -145,6 +155,11 @@ class _Case:
                 return self._over(State.DONE, f"NOTHING_TO_DO {detail}")
             case Denial():
                 return self._deny(planned)
+
+    def _for_a_person(self, planned: Plan) -> Plan:
+        """A person closes each of our books by an order of its own: that others are open is nothing new."""
+        nothing_left = isinstance(planned, Denial) and planned.code == "OTHER_BOOK_OPEN"
+        return Nothing("the book is flat") if self.claim.by_person and nothing_left else planned
 
     def _within_limits(
         self, trade: Trade, held: Holdings, view: View, price: Decimal | None
@@ -216,7 +231,7 @@ class _Case:
                 "arrival_deadline": self.now + self.policy.arrival_bound,
             },
         )
-        return Send(order, request, attempt)
+        return Send(order, request, attempt, self.claim.by_person)
 
     def _price(self, view: View) -> Decimal | None:
         """The venue's; where the payload prices, the order's limit or stop, the alert's, the last (H8)."""
@@ -227,11 +242,16 @@ class _Case:
 
     # ---------------------------------------------------------------- the ways it can end or wait
 
-    def _deny(self, denied: Denial) -> Over:
+    def _deny(self, denied: Denial, *, closes: bool = False) -> Over:
+        if closes and self.order.purpose != "cancel":
+            orders.note(self.tx, self.order, at=self.now, purpose="exit")
         return self._over(State.DENIED, denied.text)
 
     def _over(self, state: State, reason: str) -> Over:
-        orders.move(self.tx, self.order, state, at=self.now, actor=ACTOR, reason=reason)
+        if state is State.NEEDS_OPERATOR:
+            orders.move(self.tx, self.order, state, at=self.now, actor=ACTOR, reason=reason)
+        else:
+            resend.end(self.tx, self.order, state, reason, at=self.now, actor=ACTOR)
         return Over()
 
     def _wait(self, wait: Wait) -> Waits:
@@ -246,9 +266,7 @@ class _Case:
         found = earlier_of_book(self.tx, self.order, "purpose <> 'cancel'")
         for other in found:
             if other.state is State.PENDING:
-                orders.move(
-                    self.tx, other, State.DENIED, at=self.now, actor=ACTOR, reason="CANCELED_BY_SIGNAL"
-                )
+                resend.end(self.tx, other, State.DENIED, "CANCELED_BY_SIGNAL", at=self.now, actor=ACTOR)
             else:
                 orders.note(self.tx, other, at=self.now, cancel_requested=1)
         names = " ".join(other.name for other in found)
@@ -260,4 +278,4 @@ class _Case:
         for other in earlier_of_book(self.tx, self.order, "state = 'PENDING'"):
             if is_superseded(other, self.order):
                 reason = f"SUPERSEDED_BY_EXIT exit={self.order.name}"
-                orders.move(self.tx, other, State.DENIED, at=self.now, actor=ACTOR, reason=reason)
+                resend.end(self.tx, other, State.DENIED, reason, at=self.now, actor=ACTOR)

@@ -19,7 +19,7 @@ from app.brokers.base import Broker, HeldBack, LastCheck, LookupFailed, SubmitRe
 from app.clock import SECOND, Clock
 from app.domain.order import State
 from app.execution import replies
-from app.execution.gate import LookAgain, Send, decide
+from app.execution.gate import Over, Send, Waits, decide
 from app.execution.ids import ids_to_look_up, must_look_first
 from app.execution.policy import View
 from app.execution.ruling import EarlierRuns, Ready, Wait, claim_of, judge
@@ -34,6 +34,8 @@ from app.ledger.writer import Writer
 
 log = structlog.get_logger(__name__)
 
+PATIENCE = 20
+"""How often in a row an order may have to be looked at again before the lane leaves it to the next wake."""
 RECORD_RETRY = 0.2
 """Seconds between tries to write down what a broker has already answered."""
 HOLD_OFF = (1 * SECOND, 2 * SECOND, 5 * SECOND, 15 * SECOND)
@@ -125,8 +127,16 @@ class Lane:
     # ---------------------------------------------------------------- what there is to do
 
     async def _work_off(self) -> None:
-        for item in await self._reader.call(self._outlook):
-            if self.session.closing:
+        """Deals with one order at a time, each time from the oldest on: what had to wait a moment ago may go
+        now, and what came after it must not overtake it (HOLES H3)."""
+        last, times = 0, 0
+        while not self.session.closing:
+            item = await self._reader.call(self._next)
+            if item is None:
+                return
+            last, times = item.order_id, times + 1 if item.order_id == last else 1
+            if times > PATIENCE:
+                log.error("a lane gets nowhere with an order", lane=self.name, order=f"O{item.order_id}")
                 return
             self.in_hand = item.order_id
             self.idle.clear()
@@ -136,17 +146,20 @@ class Lane:
                 self.in_hand = None
                 self.idle.set()
 
-    def _outlook(self, connection: apsw.Connection) -> list[_Item]:
-        """Orders that can go on, or whose row does not say yet what they wait for; oldest admission first."""
+    def _next(self, connection: apsw.Connection) -> _Item | None:
+        """The oldest order that can go on, or whose row does not say yet what it waits for."""
         tx = Transaction(connection, set())
+        reachable = (
+            self._is_reachable
+        )  # asked once: no order may find a broker that the one before it did not
         condition = f"{OPEN} AND state = 'PENDING' AND account = ? AND instrument = ?"
-        found = [
-            self._item(tx, order)
-            for order in orders.where(tx, condition, (self.session.name, self.instrument))
-        ]
-        return [item for item in found if item is not None]
+        for order in orders.where(tx, condition, (self.session.name, self.instrument)):
+            item = self._item(tx, order, reachable=reachable)
+            if item is not None:
+                return item
+        return None
 
-    def _item(self, tx: Transaction, order: Order) -> _Item | None:
+    def _item(self, tx: Transaction, order: Order, *, reachable: bool) -> _Item | None:
         try:
             claim = claim_of(tx, order)
             ruling = judge(
@@ -156,7 +169,7 @@ class Lane:
                 self.session.policy,
                 self._earlier,
                 self._clock.now(),
-                reachable=self._is_reachable,
+                reachable=reachable,
             )
         except Exception as error:
             # The gate meets it again, and makes it a person's.
@@ -203,9 +216,7 @@ class Lane:
             return
         if isinstance(decision, Send):
             await self._send(decision)
-        elif isinstance(decision, LookAgain):
-            self.wake()
-        elif decision is not None and decision.cancel:
+        elif isinstance(decision, Waits | Over) and decision.cancel:
             self.session.nudge()
 
     async def _ask(self, item: _Item) -> View | None:
@@ -240,7 +251,7 @@ class Lane:
     async def _send(self, send: Send) -> None:
         """One send. If this task is cancelled meanwhile the row stays SUBMITTING, and the next start asks."""
         failpoint("before_broker")
-        reply = await self.session.broker.submit(send.request, self._last_check(send.order))
+        reply = await self.session.broker.submit(send.request, self._last_check(send))
         failpoint("after_broker")
         recorded = await self._record(send, reply)
         if recorded is not None and recorded.state is State.PENDING:
@@ -268,19 +279,20 @@ class Lane:
                     return None
                 reply = Unknown(f"a reply that could not be recorded: {error}"[:200])
 
-    def _last_check(self, order: Order) -> LastCheck:
+    def _last_check(self, send: Send) -> LastCheck:
         """Asked by the adapter right before the first byte (HOLES H30, H31), perhaps on its own thread.
 
         Late is what either clock calls late: the wall clock may be set back, the other may not have counted
         a sleep.
         """
+        order = send.order
         exits = order.purpose == "exit"
         not_after = order.not_after
         left = 0 if not_after is None else not_after - self._clock.now()
         deadline = self._clock.boot() + left
 
         def check() -> None:
-            held = self._held_back(exits=exits)
+            held = None if send.by_person else self._held_back(exits=exits)
             if held is not None:
                 raise HeldBack(held)
             if exits or not_after is None:

@@ -25,6 +25,7 @@ from app.brokers.base import (
 from app.domain.freshness import MAX_SKEW
 from app.domain.order import OrdStatus, State
 from app.domain.risk import TradingState
+from app.execution import resend
 from app.execution.ruling import BROKER, trading_state
 from app.ledger import orders
 from app.ledger.orders import BookedFill, Order
@@ -54,11 +55,17 @@ def record_reply(tx: Transaction, order_id: int, attempt_id: int, reply: SubmitR
                 tx, order, State.NOT_PLACED, at=now, actor=actor, reason=reason, ord_status=status
             )
         case DuplicateId(detail=detail):
+            if resend.had_left_before(tx, order.id, attempt_id):
+                # A try before this one got there after all: the broker shows which order it has (HOLES H27).
+                reason = f"EXISTS the broker knows this id from an earlier try {detail}".strip()
+                return orders.move(tx, order, State.AMBIGUOUS, at=now, actor=actor, reason=reason)
             # No byte of this id ever left before: the order that the broker has is not this one (HOLES H12).
             reason = f"COLLISION the broker knows this id already {detail}".strip()
             return orders.move(tx, order, State.NEEDS_OPERATOR, at=now, actor=actor, reason=reason)
         case Unsent(reason=reason):
             to, text = _after_unsent(tx, order, reason)
+            if to is State.DENIED and resend.is_resend(tx, order):
+                to = State.NOT_PLACED
             return orders.move(tx, order, to, at=now, actor=actor, reason=text, ord_status=None)
         case Unknown(detail=detail):
             return orders.move(
@@ -73,7 +80,7 @@ def _after_unsent(tx: Transaction, order: Order, reason: str) -> tuple[State, st
     """
     proved = "proved_unsent=yes"
     if order.cancel_requested:
-        return State.DENIED, f"CANCELED_BY_SIGNAL {proved}"
+        return State.DENIED, f"{resend.canceled_by(tx, order)} {proved}"
     if not reason.startswith(("TRADING_HALTED", "STALE")):
         return State.PENDING, f"{BROKER} {proved} {reason}"
     assert order.side is not None

@@ -17,9 +17,9 @@ from app.domain.book import reads_as_exit
 from app.domain.order import State
 from app.domain.risk import Age, Denial, TradingState, denial, halted, stale
 from app.domain.signal import Action, OrderType, Signal
-from app.execution import exposure
+from app.execution import exposure, resend
 from app.execution.policy import Policy
-from app.ledger.orders import Order
+from app.ledger.orders import OPERATOR_SOURCE, Order
 from app.ledger.transaction import Transaction
 
 ZERO = Decimal(0)
@@ -32,12 +32,14 @@ RESEND = f"{WAITING}RESEND"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an order came from. `unanswered`: its sender was told 503 and may send again."""
+    """What an order came from. `unanswered`: its sender was told 503 and may send again; `by_person`: it is
+    a person's own exit, which a halt does not hold back."""
 
     signal: Signal
     digest: bytes
     era: int
     unanswered: bool
+    by_person: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,10 @@ class EarlierRuns:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
+    """`closes` marks an exit, or what turns a position: the loss of it has to be told."""
+
     denial: Denial
+    closes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +99,11 @@ Ruling = Denied | Wait | CancelBook | Ready
 
 
 def claim_of(tx: Transaction, order: Order) -> Claim:
-    row = tx.one("SELECT signal, digest, era, unanswered FROM claims WHERE id = ?", (order.claim_id,))
+    sql = "SELECT signal, digest, era, unanswered, source_id FROM claims WHERE id = ?"
+    row = tx.one(sql, (order.claim_id,))
     assert row is not None
-    return Claim(msgspec.json.decode(row[0], type=Signal), row[1], row[2], bool(row[3]))
+    signal = msgspec.json.decode(row[0], type=Signal)
+    return Claim(signal, row[1], row[2], bool(row[3]), by_person=row[4] == OPERATOR_SOURCE)
 
 
 def trading_state(tx: Transaction) -> TradingState:
@@ -126,17 +133,21 @@ def judge(
     if claim.unanswered:
         return _unanswered(order, now)
     if order.cancel_requested:
-        return Denied(denial("CANCELED_BY_SIGNAL"))
-    trading = trading_state(tx)
-    stop = halted(trading, opens=False)
-    if stop is not None:
-        return Denied(stop)
-    if signal.action is Action.CANCEL:
-        return CancelBook()
+        return Denied(denial(resend.canceled_by(tx, order)))
     books = exposure.reach(tx, order)
     exits = any(reads_as_exit(signal, book) for book in books)
     # What turns a position closes it first: that half must not be lost, however late it is.
     closes = exits or any(_turns(signal, book) for book in books)
+    other = resend.another_generation(tx, order)
+    if other is not None:
+        numbers = {"order": other.name, "state": other.state.value}
+        return Denied(denial("EARLIER_GENERATION", **numbers), closes)
+    trading = trading_state(tx)
+    stop = None if claim.by_person else halted(trading, opens=False)
+    if stop is not None:
+        return Denied(stop, closes)
+    if signal.action is Action.CANCEL:
+        return CancelBook()
     if not closes:
         late = halted(trading, opens=True) or stale(age_of(order, policy, earlier, now))
         if late is not None:

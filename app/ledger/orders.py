@@ -89,6 +89,9 @@ plain = number.plain
 OPEN = "state NOT IN ('DONE', 'DENIED', 'NOT_PLACED')"
 """Word for word the condition of the partial indices: without it a search reads every order ever made."""
 
+OPERATOR_SOURCE = "(operator)"
+"""Name and id of the built-in source that a person's own orders are claimed under."""
+
 AVERAGE = Context(prec=15)
 """Average prices are rounded to this many digits; fills keep every digit."""
 
