@@ -303,7 +303,8 @@ class Engine:
     ) -> dict[str, Any]:
         """Does what a person asked for; the same request id again gives the same answer and acts once (H26).
 
-        `halt` (`exits_only`), `resume`, `reconcile` (`account`). Raises CommandRefused with one line.
+        `halt` (`exits_only`), `resume`, `reconcile` (`account`), and those of `retention_commands`. Raises
+        CommandRefused with one line.
         """
         if self._requests is None or self._state != "running":
             raise CommandRefused(f"Onefill is {self._state}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from app.claims.voided import apply_voided
 from app.domain.order import State
 from app.ledger import orders
+from app.ledger.restore import LOOKUP_BEFORE_SEND
 from app.ledger.transaction import Transaction
 from app.settings import Account, Source
 
@@ -56,11 +57,16 @@ def known_sources(tx: Transaction) -> dict[str, str]:
 
 
 def register(tx: Transaction, sources: Iterable[Source], accounts: Iterable[Account]) -> None:
-    """Writes the configured sources and accounts where other rows can refer to them."""
+    """Writes the configured sources and accounts where other rows can refer to them.
+
+    A source that a restored ledger does not know may have had claims in the time that was lost (HOLES H39).
+    """
+    restored_at = tx.meta(LOOKUP_BEFORE_SEND)
+    watermark = None if restored_at is None else int(restored_at)
     for source in sources:
         sql = "UPDATE sources SET name = ? WHERE id = ?"
         if not tx.change("sources", sql, (source.name, source.id)):
-            tx.insert("sources", {"id": source.id, "name": source.name})
+            tx.insert("sources", {"id": source.id, "name": source.name, "watermark": watermark})
     for account in accounts:
         sql = "UPDATE accounts SET broker = ? WHERE name = ?"
         if not tx.change("accounts", sql, (account.broker, account.name)):

@@ -167,13 +167,14 @@ def sync_folder(folder: Path) -> None:
 def _copy(source: apsw.Connection, target: Path, stopped: Callable[[], bool]) -> None:
     """`source` is inside a read transaction, so that no writer's commit makes the copy begin anew."""
     with contextlib.closing(apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)) as copy:
-        # Nothing of it counts before the whole is synced by hand.
+        # Synced by hand, piece by piece: one large write at the end would hold up the ledger's own syncs.
         copy.execute("PRAGMA synchronous = OFF").fetchall()
         with copy.backup("main", source, "main") as backup:
             while not backup.done:
                 if stopped():
                     raise CopyFailed("Onefill is stopping: the copy was not finished")
                 backup.step(PAGES_A_STEP)
+                sync_file(target)
         # Else the copy would ask for a log beside it wherever it is opened.
         copy.execute("PRAGMA journal_mode = DELETE").fetchall()
 
