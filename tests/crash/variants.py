@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import apsw
@@ -23,6 +25,7 @@ from app.claims.known import Known
 from app.cli import main
 from app.clock import SECOND, SystemClock
 from app.domain.order import State
+from app.engine import opening
 from app.execution import gate, lanes, replies
 from app.execution.trading import Trading
 from app.ledger import batch, orders, store
@@ -165,6 +168,10 @@ def claim_unsynced() -> None:
     """Not worse, but unlucky: the disk refuses to sync the first alert's claim, once."""
     global _disk
     _disk = _OneSyncFails(b"entry-0001")
+    inspect = store._inspect
+    # It only reads. A read-only connection that cannot lock as it closes is an error only through apsw.
+    inside(store)._inspect = lambda path, known, _vfs: inspect(path, known, None)
+    inside(opening).open_ledger = partial(store.open_ledger, vfs=_disk.name)
 
 
 # ------------------------------------------------------------------ what they are made of
@@ -227,10 +234,11 @@ def _lag(microseconds: int) -> None:
 
 
 class _OneSyncFails(apsw.VFS):
-    """The disk of everything; the first sync of the ledger's log after `key` was written to it fails."""
+    """The ledger's disk; the first sync of its log after the writer has put `key` there fails."""
 
     def __init__(self, key: bytes) -> None:
-        super().__init__("one-sync-fails", "", makedefault=True)
+        self.name = "one-sync-fails"
+        super().__init__(self.name, "")
         self.key = key
         self.is_due = False
         self.has_failed = False
@@ -241,13 +249,14 @@ class _OneSyncFails(apsw.VFS):
 
 class _OneSyncFailsFile(apsw.VFSFile):
     def __init__(self, disk: _OneSyncFails, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
-        super().__init__("unix", name, flags)
+        super().__init__("", name, flags)
         self._disk = disk
         path = name.filename() if isinstance(name, apsw.URIFilename) else name or ""
         self._is_log = path.endswith("ledger.sqlite3-wal")
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        if self._is_log and self._disk.key in bytes(data):
+        of_a_batch = threading.current_thread().name.startswith("ledger-writer")
+        if self._is_log and of_a_batch and self._disk.key in bytes(data):
             self._disk.is_due = True
         super().xWrite(data, offset)
 

@@ -108,6 +108,8 @@ def _expected(
 ) -> tuple[int, State]:
     if not alert.side:
         return 0, State.DONE
+    if state is State.NOT_PLACED:
+        return 0, State.NOT_PLACED
     if state is State.AMBIGUOUS:
         there = counts[account, alert.symbol, alert.side]
         return there, State.DONE if there else State.NOT_PLACED
