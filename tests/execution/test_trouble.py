@@ -163,7 +163,7 @@ async def test_h34_an_error_in_the_sweep_or_a_lane_is_told_and_the_next_pass_goe
             await d.until_logged("a sweep failed")
         await d.settled()
         lane = d.trading._lanes["paper", "AAPL"]
-        with patch.object(lane, "_outlook", side_effect=ValueError("another")):
+        with patch.object(lane, "_next", side_effect=ValueError("another")):
             await d.deliver(action="buy", quantity="2")
             await d.until_logged("a lane failed and goes on")
         await d.settled()
