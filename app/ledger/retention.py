@@ -41,7 +41,7 @@ _OPEN = """EXISTS (
     )
 )"""
 
-_BODY_GOES = f"""d.received_at <= ?1
+_BODY_GOES = f"""d.received_at <= ?1 AND d.needs IS NULL
     AND (d.verdict <> 'conflict' OR EXISTS (
         SELECT 1 FROM events e WHERE e.subject = 'D' || d.id AND e.what IN {SETTLED!r}
     ))

@@ -231,6 +231,17 @@ async def test_bodies_that_claimed_nothing_go_by_their_age_alone(keeper: Keeper)
     assert await keeper.purge() == Purged(1, 0)
 
 
+async def test_the_body_of_what_waits_for_a_persons_eyes_stays(keeper: Keeper) -> None:
+    def fill(rows: Rows) -> None:
+        waits = rows.delivery(None, "stale", OLD, body="an exit that was not placed")
+        rows.tx.execute("UPDATE deliveries SET needs = 'exit' WHERE id = ?", (waits,))
+
+    await keeper.fill(fill)
+    assert await keeper.measure() == Plan(bodies=0, bodies_kept=1)
+    await keeper.fill(lambda rows: rows.tx.execute("UPDATE deliveries SET needs = NULL"))
+    assert await keeper.purge() == Purged(1, 0)
+
+
 async def test_each_kind_goes_only_where_it_was_asked_for(keeper: Keeper) -> None:
     await keeper.fill(lambda rows: signal(rows, "one"))
     assert await keeper.purge(Cutoffs(None, CUT, ALL.ghosts)) == Purged(0, 1)
