@@ -196,6 +196,8 @@ def _may_overtake(exit_: Order, order: Order, now: int, *, closes: bool) -> bool
     """Whether an order need not wait for an earlier exit of its book: that rests, or is made void by it."""
     if exit_.state is State.WORKING:
         return _rests(exit_, now)
+    if exit_.reason == RESEND:
+        return True  # its sender was told that it is not in
     return closes and is_superseded(exit_, order)
 
 

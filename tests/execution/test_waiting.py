@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from app.brokers.base import Unsent
+from app.brokers.base import DuplicateId, Unsent
 from app.claims.base import Verdict
 from app.clock import SECOND
 from tests.execution.faults import Faults
@@ -214,6 +214,43 @@ async def test_a_claim_answered_503_is_not_placed_and_does_not_wait_for_ever(tmp
         d.clock.advance(61 * SECOND)
         (denied,) = await d.settled(verdict)
         assert (denied["state"], denied["reason"]) == ("DENIED", "STALE unanswered=503 waited_for=RESEND")
+
+
+async def test_several_lanes_that_wait_for_one_order_do_not_wake_each_other(tmp_path: Path) -> None:
+    faults = Faults()
+    async with desk(tmp_path, CONFIG + 'gate = "hold_account"\n', wrap=faults.wrap) as d:
+        await d.ready()
+        faults.paper.plan.append(DuplicateId("seen"))
+        await d.trade(action="buy", quantity="1")
+        symbols = ["AAPL", "MSFT", "TSLA", "SPY"]
+        for symbol in symbols * 2:
+            await d.deliver(symbol=symbol, action="buy", quantity="1")
+        for number in range(2, 10):
+            await d.waits(number, "WAITING_FOR_O1")
+        await many_sweeps(d)
+        faults.paper.calls.clear()
+        before = d.writer.health
+        await many_sweeps(d)
+        after = d.writer.health
+        assert (after.commits, after.operations) == (before.commits, before.operations)
+        assert not faults.paper.calls
+
+
+async def test_h34_an_order_that_no_wake_up_told_of_is_found_by_the_sweep(tmp_path: Path) -> None:
+    async with desk(tmp_path) as d:
+        await d.ready()
+        d.trading._ignore()
+        await d.deliver(action="buy", quantity="1")
+        await d.state(1, "DONE")
+
+
+async def test_an_entry_does_not_wait_for_an_exit_whose_sender_was_told_503(tmp_path: Path) -> None:
+    async with desk(tmp_path, start=False) as d:
+        await d.deliver(action="exit")
+        await d.writer.run(lambda tx: tx.change("claims", "UPDATE claims SET unanswered = 1"))
+        await d.trading.start(0)
+        await d.waits(1, "WAITING_FOR_RESEND")
+        assert (await d.trade(action="buy", quantity="1"))["state"] == "DONE"
 
 
 async def test_an_entry_behind_a_doubt_on_another_symbol_does_not_wait(tmp_path: Path) -> None:
