@@ -92,13 +92,18 @@ def _after_unsent(tx: Transaction, order: Order, reason: str) -> tuple[State, st
 
 def place(tx: Transaction, order: Order, placed: BrokerOrder, now: int, *, actor: str) -> Order:
     """Adopts an order found at the broker, if it is ours in every term; else it is a person's."""
-    differs = _differing_terms(tx, order, placed)
+    differs = differing_terms(tx, order, placed)
     if differs:
         reason = f"COLLISION the broker's order differs in {' '.join(differs)}"
         if order.state in (State.NEEDS_OPERATOR, State.NOT_PLACED):
             orders.note(tx, order, at=now, reason=reason)
             return orders.get(tx, order.id)
         return orders.move(tx, order, State.NEEDS_OPERATOR, at=now, actor=actor, reason=reason)
+    return adopt(tx, order, placed, now, actor=actor)
+
+
+def adopt(tx: Transaction, order: Order, placed: BrokerOrder, now: int, *, actor: str) -> Order:
+    """The broker's order is this one: WORKING, its fills yet to be booked."""
     return orders.move(
         tx,
         order,
@@ -195,7 +200,8 @@ def _while_open(status: OrdStatus) -> OrdStatus:
     return OrdStatus.NEW if status.is_terminal else status
 
 
-def _differing_terms(tx: Transaction, order: Order, placed: BrokerOrder) -> list[str]:
+def differing_terms(tx: Transaction, order: Order, placed: BrokerOrder) -> list[str]:
+    """Names of what keeps the broker's order from being this one; empty where nothing does."""
     pairs: dict[str, tuple[object, object]] = {
         "client_order_id": (order.client_order_id, placed.client_order_id),
         "symbol": (order.instrument, placed.instrument),

@@ -7,7 +7,8 @@ looked at again on the broker's sign and on a schedule; what is ambiguous is res
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import structlog
@@ -45,7 +46,8 @@ class AccountFact:
 
 
 class Session:
-    """Owns the broker of one account. `changed` is called when the account's word changes."""
+    """Owns the broker of one account. `changed` is called when the account's word changes; one that does
+    not send only looks, and asks for no cancel either."""
 
     def __init__(
         self,
@@ -55,8 +57,11 @@ class Session:
         clock: Clock,
         interval: int,
         changed: Callable[[], None],
+        *,
+        sends: bool = True,
     ) -> None:
         self.policy = setup.policy
+        self._sends = sends
         self.broker: Broker = BoundedBroker(setup.broker, setup.policy.request_timeout)
         self.ready = asyncio.Event()
         self.closing = False
@@ -120,6 +125,13 @@ class Session:
         position = await self.broker.position(instrument)
         quote = await self.broker.quote(instrument)
         return View(account, position, quote, self.broker.facts.priced_by_payload, books)
+
+    @contextlib.asynccontextmanager
+    async def asked(self) -> AsyncIterator[Account]:
+        """For a person's question: who the session is, while nobody else looks. Raises LookupFailed."""
+        self._known_account()
+        async with self._looking:
+            yield self._same(await self.broker.account())
 
     async def reconcile(self, cause: str) -> Report:
         """One complete pass against the broker, recorded whatever it finds; FAILED where it cannot read."""
@@ -186,7 +198,7 @@ class Session:
         cid = order.client_order_id
         try:
             async with self._looking:
-                if order.cancel_requested:
+                if order.cancel_requested and self._sends:
                     await self.broker.cancel(cid)
                 seen = await self.broker.find(cid)
                 if seen is None:

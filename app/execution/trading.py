@@ -38,7 +38,10 @@ DRAIN = 2.0
 
 
 class Trading:
-    """`changed` is called on the loop whenever a fact of `facts` or the trading state may have changed."""
+    """`changed` is called on the loop whenever a fact of `facts` or the trading state may have changed.
+
+    Where it does not send it has sessions and no lanes: brokers are asked, and nothing else.
+    """
 
     def __init__(
         self,
@@ -50,14 +53,16 @@ class Trading:
         accounts: Mapping[str, AccountSetup],
         interval: int,
         changed: Callable[[], None],
+        sends: bool = True,
     ) -> None:
+        self._sends = sends
         self._writer = writer
         self._reader = reader
         self._clock = clock
         self._tasks = tasks
         self._changed = changed
         self._sessions = {
-            name: Session(setup, writer, reader, clock, interval, self._account_changed)
+            name: Session(setup, writer, reader, clock, interval, self._account_changed, sends=sends)
             for name, setup in accounts.items()
         }
         self._prices = ShownPrices(0)
@@ -89,7 +94,23 @@ class Trading:
         self._state = TradingState(rows[0]["value"]) if rows else TradingState.ACTIVE
         self._ignore = self._writer.listen(self._on_commit)
         self._keep_sessions_running()
-        self._running["sweep"] = self._tasks.start("sweep", self._sweep_for_ever())
+        if self._sends:
+            self._running["sweep"] = self._tasks.start("sweep", self._sweep_for_ever())
+
+    async def settle(self, seconds: float) -> None:
+        """Where nothing is sent: waits until each account is ready or has failed, or the time is over."""
+        assert not self._sends, "the sweep waits for the same event"
+        try:
+            async with asyncio.timeout(seconds):
+                while any(fact.word in ("connecting", "reconciling") for fact in self.facts()):
+                    self._due.clear()
+                    await self._due.wait()
+        except TimeoutError:
+            log.warning("accounts are not ready", facts=[f"{fact.name} {fact.word}" for fact in self.facts()])
+
+    def session(self, account: str) -> Session | None:
+        """The session of an account, None where none of that name is configured."""
+        return self._sessions.get(account)
 
     async def stop(self) -> None:
         """Takes no new order, lets what is on its way come back, then closes the brokers."""
