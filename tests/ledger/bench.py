@@ -99,13 +99,31 @@ class Gate:
         self._open.set()
 
 
+class WatchedClock(ManualClock):
+    """Counts how often the writer's thread asks: each time that it did not get the lock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked = threading.Semaphore(0)
+
+    def boot(self) -> int:
+        if threading.current_thread().name.startswith("ledger-writer"):
+            self._asked.release()
+        return super().boot()
+
+    async def lock_refused(self, times: int = 1) -> None:
+        """Waits until the writer has failed to get the lock so many more times."""
+        for _ in range(times):
+            assert await asyncio.to_thread(self._asked.acquire, timeout=WAIT)
+
+
 class Ledger:
     """A ledger's folder, disk and writing connection."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
         self.disk = FaultyVFS()
-        self.clock = ManualClock()
+        self.clock = WatchedClock()
         self.connection = open_ledger(home, self.clock.now(), self.disk.name)
         self.connection.execute("INSERT INTO sources (id, name) VALUES ('src', 'tradingview')")
         self.connection.execute("INSERT INTO accounts (name, broker) VALUES ('paper', 'paper')")

@@ -205,6 +205,17 @@ def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
     assert "newer Onefill" in refused(tmp_path)
 
 
+def test_a_newer_ledger_is_refused_even_if_only_its_log_says_so(tmp_path: Path) -> None:
+    make(tmp_path / "home")
+    newer = apsw.Connection(str(tmp_path / "home" / FILE_NAME))
+    newer.execute(f"PRAGMA user_version = {len(migrations()) + 1}")
+    killed = Path(shutil.copytree(tmp_path / "home", tmp_path / "killed"))
+    newer.close()
+    header = (killed / FILE_NAME).read_bytes()[60:64]
+    assert int.from_bytes(header) == len(migrations())
+    assert "newer Onefill" in refused(killed)
+
+
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.parametrize("marked", [False, True])
 def test_a_foreign_database_is_refused(tmp_path: Path, mode: str, marked: bool) -> None:

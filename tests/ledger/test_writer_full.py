@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Callable
 from typing import Any
@@ -206,9 +205,7 @@ async def test_h18_a_lock_that_comes_between_the_single_runs_loses_none_of_them(
     ticket = Ticket()
     works = [bench.writer.run(write("plain", n, BIG if n == 4 else SMALL)) for n in range(BATCH)]
     results = bench.start(bench.together(*works, bench.writer.run(claim("late"), ticket=ticket)))
-    while bench.writer.health.word != "locked":
-        assert not results.done()
-        await asyncio.sleep(0)
+    await bench.clock.lock_refused(times=3)
     assert len(bench.look(WRITES["plain"][1])) == 2
     ticket.expire()
     lock.__exit__(None, None, None)

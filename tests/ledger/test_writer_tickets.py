@@ -144,6 +144,15 @@ async def test_h17_a_late_one_leaves_the_queue_while_the_lock_is_still_held(benc
     assert bench.look("SELECT key FROM claims") == [("l",)]
 
 
+async def test_h17_what_waits_for_the_lock_keeps_its_turn(bench: Bench) -> None:
+    with bench.locked():
+        first = bench.start(bench.writer.run(claim("k")))
+        await bench.clock.lock_refused()
+        then = bench.start(bench.writer.run(claim("k")))
+        await asyncio.sleep(0)
+    assert (await first, await then) == ("accepted", "duplicate")
+
+
 async def test_h17_acknowledged_only_after_commit_has_returned(bench: Bench) -> None:
     seen: list[int] = []
 
