@@ -150,6 +150,7 @@ async def test_h17_what_waits_for_the_lock_keeps_its_turn(bench: Bench) -> None:
         await bench.clock.lock_refused()
         then = bench.start(bench.writer.run(claim("k")))
         await asyncio.sleep(0)
+        await bench.clock.lock_refused(times=2)
     assert (await first, await then) == ("accepted", "duplicate")
 
 
