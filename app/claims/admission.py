@@ -34,10 +34,6 @@ CLAIMED = "claimed"
 CLAIMED_AGAIN = "claimed after a 503"
 """The events of an admission; their detail carries the claim's digest."""
 
-SECOND_SIGNAL = (
-    "second_signal: no resend comes so late, so this may be a signal of its own; send a key or the bar time"
-)
-
 
 def admit(
     tx: Transaction,
@@ -129,7 +125,7 @@ def _duplicate(tx: Transaction, delivery: Delivery, known: Known, key: ChosenKey
         outcome=orders.outcome(tx, claim.id),
         first_received_at=claim.first_received_at,
         deliveries=claim.deliveries + 1,
-        warnings=(SECOND_SIGNAL,) if late else (),
+        warnings=(rows.SECOND_SIGNAL,) if late else (),
     )
     return _record(tx, delivery, verdict)
 

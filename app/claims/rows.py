@@ -20,6 +20,9 @@ from app.ledger.transaction import Transaction, Value
 
 EXIT_NOT_PLACED = "exit_not_placed: this reads as an exit, and nothing was placed for it"
 """Stands on every delivery that was not answered 200 and reads as an exit, so that it can be shown first."""
+SECOND_SIGNAL = (
+    "second_signal: no resend comes so late, so this may be a signal of its own; send a key or the bar time"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,15 @@ def insert_delivery(
             "claim_id": claim_id,
             "key": key,
             "warnings": msgspec.json.encode(list(warnings)).decode(),
+            "needs": _needs(verdict, warnings),
         },
     )
     tx.insert("bodies", {"delivery_id": delivery_id, "body": delivery.body})
     return delivery_id
+
+
+def _needs(verdict: str, warnings: tuple[str, ...]) -> str | None:
+    """Why a person should look at it; None for what needs nobody."""
+    if EXIT_NOT_PLACED in warnings:
+        return "exit"
+    return "look" if verdict == "conflict" or SECOND_SIGNAL in warnings else None

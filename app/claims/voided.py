@@ -60,7 +60,7 @@ def _take_back(tx: Transaction, delivery: Delivery, verdict: Verdict) -> None:
     _refuse_delivery(tx, "id = ?", verdict.delivery_id)
     if verdict.reads_as_exit:
         warnings = msgspec.json.encode(_warnings(verdict)).decode()
-        sql = "UPDATE deliveries SET warnings = ? WHERE id = ?"
+        sql = "UPDATE deliveries SET warnings = ?, needs = 'exit' WHERE id = ?"
         tx.change("deliveries", sql, (warnings, verdict.delivery_id))
 
 

@@ -6,6 +6,7 @@ fields named as they were sent. What an account makes of an alert (size, limits,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 
@@ -99,6 +100,24 @@ def seems_an_exit(fields: Mapping[str, object]) -> bool:
         if field == "reduce_only" and not values.is_off(sent.value):
             return True
     return False
+
+
+def text_seems_an_exit(text: str) -> bool:
+    """The same of a text that is no message of one order: broken JSON, a list, an alert's default words."""
+    return _EXIT_IN_TEXT.search(text) is not None
+
+
+_EXIT_WORDS = (
+    *(word for word, action in ACTIONS.items() if action in (Action.EXIT, Action.CANCEL)),
+    *(word for word, direction in DIRECTIONS.items() if direction is Direction.FLAT),
+)
+_EXIT_IN_TEXT = re.compile(
+    # A value and never a name: "close" is what most templates call a price.
+    rf""":\s*["']?\s*(?:{"|".join(map(re.escape, _EXIT_WORDS))})\s*["']?\s*(?:[,}}\]\r\n]|\Z)"""
+    # What TradingView writes where the message was left as it is.
+    r"|\bstrategy position is 0(?:\.0+)?(?![.\d])",
+    re.IGNORECASE,
+)
 
 
 def read_alert(fields: Mapping[str, object], rules: AlertRules) -> Alert:

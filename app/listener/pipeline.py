@@ -7,17 +7,19 @@ of a request that failed authentication is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aiohttp import web
 
 from app.claims.base import ClaimStore, Delivery, Refusal, Verdict
+from app.claims.rows import EXIT_NOT_PLACED
 from app.clock import Clock
-from app.domain.alert import Alert, body_secret, read_alert
+from app.domain.alert import Alert, body_secret, read_alert, seems_an_exit, text_seems_an_exit
+from app.domain.book import ZERO, reads_as_exit
 from app.domain.fields import each_field
 from app.domain.freshness import in_future
 from app.domain.key import ChosenKey, HeaderKeys, choose_key, raw_fingerprint
-from app.domain.signal import InvalidSignal
+from app.domain.signal import InvalidSignal, Signal
 from app.domain.vocabulary import NAMES
 from app.ledger.errors import CommitUnknown, LedgerUnavailable, TicketLate
 from app.ledger.ticket import Ticket
@@ -55,8 +57,20 @@ class _Case:
     source: SourceAccess
     visit: Visit
     raw: bytes = b""
+    fields: Mapping[str, object] | None = None
+    """None while the body was not read, or could not be."""
+    signal: Signal | None = None
     warnings: tuple[str, ...] = ()
     key: str | None = None
+
+    @property
+    def seems_an_exit(self) -> bool:
+        """As far as can be told without the book: nothing is placed for it, so a person has to know."""
+        if self.signal is not None:
+            return reads_as_exit(self.signal, ZERO)
+        if self.fields is not None:
+            return seems_an_exit(self.fields)
+        return text_seems_an_exit(self.raw.decode("utf-8", "replace"))
 
 
 class _Unauthorized(Exception):
@@ -121,8 +135,8 @@ class Pipeline:
 
     async def _receive(self, request: web.BaseRequest, case: _Case) -> Reply:
         try:
-            fields = await self._read(request, case)
-            alert, key = self._understand(request, case, fields)
+            case.fields = await self._read(request, case)
+            alert, key = self._understand(request, case, case.fields)
         except _Unauthorized as unauthorized:
             return self._turned_away(unauthorized.reason, answers.unauthorized(unauthorized.reason))
         except Refused as refused:
@@ -161,7 +175,7 @@ class Pipeline:
         """Meaning, key."""
         source = case.source
         alert = read_alert(fields, source.rules)
-        case.warnings = alert.warnings
+        case.signal, case.warnings = alert.signal, alert.warnings
         if in_future(alert.signal, case.visit.at):
             detail = "more than 30 s in the future: a clock is wrong, or the time is not when it fired"
             raise InvalidSignal("in_future", _time_fields(fields), detail)
@@ -193,7 +207,7 @@ class Pipeline:
         delivery = _delivery(case)
         word = self._store.refuses_at_once
         if word is not None:
-            return self._unanswered(case, delivery, word)
+            return self._unanswered(case, word)
         ticket = Ticket()
         work = self._store.claim(case.source.admission, delivery, alert.signal, key, ticket)
         until = case.visit.boot + self._deadline
@@ -205,12 +219,12 @@ class Pipeline:
             # The store's own barrier records it (HOLES H19).
             return _reply(answers.of_refusal(answers.not_accepted(error.word)), case)
         except LedgerUnavailable as error:
-            return self._unanswered(case, delivery, error.word)
+            return self._unanswered(case, error.word)
         except InvalidSignal as error:
             return await self._refuse(case, _invalid(error))
         except Exception as error:  # noqa: BLE001 - nothing was acknowledged: 503, and the sender sends again
             fault("a claim failed", error, source=case.source.name)
-            return self._unanswered(case, delivery, "internal")
+            return self._unanswered(case, "internal")
         return self._stands(case, verdict)
 
     def _stands(self, case: _Case, verdict: Verdict) -> Reply:
@@ -228,7 +242,7 @@ class Pipeline:
         if not case.visit.authenticated:
             self._store.count_unauthenticated(refusal.reason)
             return _reply(answer)
-        delivery = _delivery(case)
+        delivery = _lost(case)
         if self._store.refuses_at_once is not None:
             self._store.unanswered(delivery, refusal, case.key)
             return _reply(answer, case)
@@ -256,9 +270,9 @@ class Pipeline:
             fault("a refusal was not recorded", error, source=case.source.name)
         return None
 
-    def _unanswered(self, case: _Case, delivery: Delivery, word: str) -> Reply:
+    def _unanswered(self, case: _Case, word: str) -> Reply:
         refusal = answers.not_accepted(word)
-        self._store.unanswered(delivery, refusal, case.key)
+        self._store.unanswered(_lost(case), refusal, case.key)
         return _reply(answers.of_refusal(refusal), case)
 
 
@@ -280,6 +294,14 @@ def _delivery(case: _Case) -> Delivery:
         raw_fingerprint(case.raw),
         case.warnings,
     )
+
+
+def _lost(case: _Case) -> Delivery:
+    """A delivery that nothing is placed for: marked where it reads as an exit."""
+    delivery = _delivery(case)
+    if not case.seems_an_exit:
+        return delivery
+    return replace(delivery, warnings=(*delivery.warnings, EXIT_NOT_PLACED))
 
 
 def _invalid(error: InvalidSignal) -> Refusal:
