@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,8 @@ FOLDER = "backups"
 """In the home."""
 SUFFIXES = ("", "-wal", "-shm", "-journal")
 """What may lie beside a database's file and belongs to it."""
+SPARE = 64 * 1024 * 1024
+"""Bytes that a copy leaves free on its disk."""
 PAGES_A_STEP = 1_000
 """Between two steps a stop is noticed."""
 
@@ -95,6 +98,7 @@ def copy_ledger(
             path = target if isinstance(target, Path) else target(facts)
             if os.path.lexists(path):
                 raise CopyFailed(f"{path} is there already: name a new file")
+            _need_room(ledger, path.parent)
             temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             _copy(source, temporary, stopped)
@@ -162,6 +166,15 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _need_room(ledger: Path, folder: Path) -> None:
+    """A copy must not take the room that the next claim needs."""
+    log = ledger.with_name(ledger.name + "-wal")
+    size = ledger.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    free = shutil.disk_usage(folder).free
+    if free < size + SPARE:
+        raise CopyFailed(f"{folder} has {free // 1_000_000} MB free: too little for a copy of the ledger")
 
 
 def _copy(source: apsw.Connection, target: Path, stopped: Callable[[], bool]) -> None:

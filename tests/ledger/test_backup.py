@@ -9,6 +9,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import apsw
 import pytest
@@ -155,6 +156,18 @@ def test_a_full_disk_leaves_nothing(
     with pytest.raises(CopyFailed, match="full"):
         make_backup(home, target, NOON)
     assert list(target.iterdir()) == []
+
+
+def test_a_copy_leaves_the_room_that_claims_need(
+    home: Path, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = (home / FILE_NAME).stat().st_size + (home / f"{FILE_NAME}-wal").stat().st_size
+    free = size + copying.SPARE - 1
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=free))
+    with pytest.raises(CopyFailed, match="MB free"):
+        make_backup(home, tmp_path / "copy.sqlite3", NOON)
+    free += 1
+    assert make_backup(home, tmp_path / "copy.sqlite3", NOON).path.exists()
 
 
 def test_seven_daily_backups_are_kept_and_nobody_elses_file_is_touched(home: Path, rows: Rows) -> None:
