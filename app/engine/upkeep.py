@@ -109,6 +109,12 @@ class Upkeep:
         return await self.on_thread(work)
 
     async def _daily_backup(self) -> None:
+        try:
+            await self._back_up_if_due()
+        except (CopyFailed, LedgerUnavailable, OSError) as error:
+            self._say(f"no backup could be made today: {error}")
+
+    async def _back_up_if_due(self) -> None:
         now, boot = self.clock.now(), self.clock.boot()
         newest = await self.on_thread(partial(backups.newest_daily, self.home))
         if newest is not None and 0 <= now - newest < DAY:
@@ -118,12 +124,8 @@ class Upkeep:
             return
         keep = self.settings.retention.backups
         work = partial(backups.make_daily_backup, self.home, now, keep, self._stopping.is_set)
-        try:
-            made, removed = await self.on_thread(work)
-            await self.writer.run(partial(note_backup, made=made, at=now, actor=ACTOR))
-        except (CopyFailed, LedgerUnavailable) as error:
-            self._say(f"no backup could be made today: {error}")
-            return
+        made, removed = await self.on_thread(work)
+        await self.writer.run(partial(note_backup, made=made, at=now, actor=ACTOR))
         self._backed_up = boot
         log.info("backup made", file=made.path.name, head=made.facts.anchor, removed=removed)
         self._say("")
