@@ -23,4 +23,8 @@ CREATE INDEX orders_needing_eyes ON orders (id) WHERE settled_at IS NULL AND (
     OR state = 'DENIED' AND substr(reason, 1, 5) IN ('OTHER', 'DRIFT')
     OR state = 'DENIED' AND substr(reason, 1, 16) = 'STALE unanswered'
 );
+-- Whether a later exit of the book has done what a lost one did not.
+CREATE INDEX orders_exits_done ON orders (account, instrument, source_id, strategy)
+WHERE purpose = 'exit' AND state = 'DONE';
+CREATE INDEX reconciliations_by_account ON reconciliations (account);
 CREATE INDEX findings_ghosts ON findings (subject) WHERE kind = 'ghost';
