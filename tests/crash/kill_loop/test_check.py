@@ -18,18 +18,7 @@ from tests.crash.power.shop import made, trade
 
 LEDGER, PAPER = "ledger.sqlite3", "paper.sqlite3"
 FREE = "DROP TRIGGER orders_follow_edges; DROP TRIGGER orders_stay; DROP TRIGGER orders_keep_client_order_id;"
-SIGNAL_TWICE = """
-INSERT INTO claims (digest, source_id, key, key_source, header_key, rule_version, raw_fingerprint,
-intent_fingerprint, signal, symbol, action, first_received_at, admitted_at, deliveries)
-SELECT zeroblob(32), source_id, key, key_source, header_key, rule_version, raw_fingerprint,
-intent_fingerprint, signal, symbol, action, first_received_at, admitted_at, 0 FROM claims WHERE id = 1
-"""
 O1_THERE = "account = 'paper' AND symbol = 'ONE' AND side = 'buy'"
-ORDER_TWICE = f"""
-INSERT INTO orders SELECT 'twin', account, 'twin', symbol, side, quantity, status, filled_quantity,
-average_price, created_at, type, limit_price, stop_price, tif, reference_price, fill_mode, triggered,
-due_price, reason, 999 FROM orders WHERE {O1_THERE}
-"""
 HELD = {"key": "entry-one-1", "status": 200, "answer": "accepted", "signal": "S1"}
 ASKED = {"symbol": "ONE", "side": "buy", "quantity": "2"}
 
@@ -49,10 +38,25 @@ async def home(tmp_path: Path) -> Path:
         return Path(shutil.copytree(traded, tmp_path / "home", ignore=shutil.ignore_patterns("*.sock")))
 
 
-def harm(home: Path, file: str, sql: str) -> None:
+def harm(home: Path, file: str, sql: str, *bindings: Any) -> None:
     connection = apsw.Connection(str(home / file))
-    connection.execute(sql).fetchall()
+    connection.execute(sql, bindings).fetchall()
     connection.close()
+
+
+def twin(home: Path, file: str, table: str, where: str, **changes: Any) -> None:
+    """Writes one row once more, but for the changes."""
+    connection = apsw.Connection(str(home / file), flags=apsw.SQLITE_OPEN_READONLY)
+    cursor = connection.execute(f"SELECT * FROM {table} WHERE {where}")
+    names = [column[0] for column in cursor.get_description()]
+    row = dict(zip(names, cursor.fetchall()[0], strict=True)) | changes
+    connection.close()
+    marks = ", ".join("?" * len(row))
+    harm(home, file, f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", *row.values())
+
+
+def second_order_there(home: Path) -> None:
+    twin(home, PAPER, "orders", O1_THERE, id="twin", client_order_id="twin", sequence=999)
 
 
 def test_a_home_in_good_order_has_nothing_against_it(home: Path) -> None:
@@ -78,9 +82,6 @@ def test_an_answer_that_the_ledger_does_not_bear_out(home: Path, acks: list[Any]
     ("file", "sql", "claim"),
     [
         (LEDGER, "UPDATE claims SET deliveries = deliveries + 1 WHERE id = 1", "S5 S1"),
-        (LEDGER, f"DROP TABLE IF EXISTS none; {SIGNAL_TWICE}", "S3 ('tv', 'entry-one-1')"),
-        (PAPER, ORDER_TWICE, "S3 ("),
-        (PAPER, ORDER_TWICE, "S3 entry-one-1: 2 orders"),
         (LEDGER, f"{FREE} UPDATE orders SET client_order_id = 'other' WHERE id = 1", "S3 ("),
         (
             LEDGER,
@@ -112,16 +113,23 @@ def test_a_harm_is_named(home: Path, file: str, sql: str, claim: str) -> None:
     assert [line for line in found if line.startswith(claim)], found
 
 
+def test_two_signals_of_one_key(home: Path) -> None:
+    twin(home, LEDGER, "claims", "id = 1", id=99, digest=bytes(32), deliveries=0)
+    assert "S3 ('tv', 'entry-one-1'): 2 signals of one key" in check.violations(home)
+
+
+def test_an_order_at_the_exchange_that_the_ledger_does_not_know(home: Path) -> None:
+    second_order_there(home)
+    found = check.violations(home, [{**HELD, **ASKED}])
+    assert "S3 ('paper', 'twin'): at the exchange and not in the ledger" in found
+    assert "S3 entry-one-1: 2 orders of one key" in found
+
+
 def test_two_orders_of_one_leg(home: Path) -> None:
-    harm(home, PAPER, ORDER_TWICE)
-    again = """
-        INSERT INTO orders SELECT 901, claim_id, account, leg, generation + 1, instrument, source_id,
-        strategy, action, purpose, side, quantity, type, limit_price, stop_price, tif, 'PENDING', ord_status,
-        reason, 'twin', NULL, '0', NULL, not_after, 0, created_at, updated_at FROM orders WHERE id = 1
-    """
-    harm(home, LEDGER, again)
-    found = check.violations(home)
-    assert [line for line in found if line.startswith("S3 ('S1', 'paper', 1): 2 orders")], found
+    second_order_there(home)
+    fresh: dict[str, Any] = {"state": "PENDING", "client_order_id": "twin", "broker_order_id": None}
+    twin(home, LEDGER, "orders", "id = 1", id=901, generation=2, **fresh)
+    assert "S3 ('S1', 'paper', 1): 2 orders at the exchange" in check.violations(home)
 
 
 def test_in_flight_lets_what_is_on_its_way_be(home: Path) -> None:
