@@ -134,10 +134,9 @@ class Trading:
         return [await session.reconcile(cause) for session in chosen]
 
     def note_state(self, state: TradingState) -> None:
-        """The trading state as it is set: the last check before a send reads it (HOLES H30), and what waits
-        is decided anew at once, so that nothing is kept for the resume."""
+        """The trading state as it is set: the last check before a send reads it (HOLES H30). What waits is
+        decided anew when the state has been committed, so that nothing is kept for the resume."""
         self._state = state
-        self._due.set()
         self._changed()
 
     def held_back(self, *, exits: bool) -> str | None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from app.brokers.base import Unsent
 from app.clock import SECOND
+from app.ledger import orders
+from app.ledger.orders import BookedFill
 from tests.execution.faults import Faults
 from tests.execution.kit import CONFIG, desk
 
@@ -256,6 +258,22 @@ async def test_a_reverse_that_waited_too_long_still_closes_what_it_was_to_turn(t
         assert await d.book() == 0
         (cut,) = await d.events("order cut to its exit")
         assert cut["detail"]["denied"].startswith("STALE")
+
+
+async def test_h6_a_look_that_is_older_than_our_own_fills_decides_nothing(tmp_path: Path) -> None:
+    """A late fill is booked after the position was read: closing what that look shows would leave it open."""
+    faults = Faults()
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.trade(action="buy", quantity="10")
+        look = faults.paper.hold("quote")  # the last of the three looks
+        await d.deliver(action="exit")
+        await look.arrived.wait()
+        await d.by_hand("buy", "2")
+        fill = BookedFill("late", D(2), D(100), D(0), d.clock.now())
+        await d.writer.run(lambda tx: orders.add_fills(tx, orders.get(tx, 1), [fill], at=d.clock.now()))
+        look.release()
+        assert (await d.state(2, "DONE"))["quantity"] == "12"
+        assert await d.book() == 0
 
 
 async def test_a_late_own_fill_of_an_ended_order_is_booked_and_the_next_exit_closes_it(

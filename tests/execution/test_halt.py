@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from app.execution import trading
 from tests.execution.faults import Faults
 from tests.execution.kit import CONFIG, desk
 
@@ -95,13 +97,15 @@ async def test_h30_what_waits_is_denied_at_once_and_nothing_is_kept_for_the_resu
         await d.deliver(action="buy", quantity="2")
         await d.waits(2, "WAITING_FOR_O1")
         await d.waits(3, "WAITING_FOR_O1")
-        await d.halt("halted")
+        with patch.object(trading, "SWEEP", 3_600):  # woken by the halt itself
+            await d.trade(symbol="MSFT", action="buy", quantity="1")
+            await d.halt("halted")
         for number in (2, 3):
             assert (await d.state(number, "DENIED"))["reason"] == "TRADING_HALTED state=halted"
         await d.halt("active")
         faults.paper.slow_proof = False
         await d.settled()
-        assert d.paper_orders() == []
+        assert [row["symbol"] for row in d.paper_orders()] == ["MSFT"]
 
 
 async def test_h30_entries_that_wait_are_denied_at_once_while_only_exits_may(tmp_path: Path) -> None:
