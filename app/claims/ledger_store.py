@@ -40,6 +40,11 @@ class LedgerClaimStore:
         self._turned_away: Counter[tuple[int, str]] = Counter()
         self._turned_away_lock = threading.Lock()
 
+    @property
+    def context(self) -> Context:
+        """This run's, for what a person claims beside the door."""
+        return self._context
+
     async def claim(
         self, admission: Admission, delivery: Delivery, signal: Signal, key: ChosenKey, ticket: Ticket
     ) -> Verdict:

@@ -17,11 +17,12 @@ import structlog
 
 from app import __version__
 from app.claims.ledger_store import LedgerClaimStore
-from app.clock import Clock, SystemClock
+from app.clock import SECOND, Clock, SystemClock
 from app.domain.risk import TradingState
 from app.engine import facts, sample
 from app.engine.credentials import Credentials, read_retired
 from app.engine.opening import Opened, open_home
+from app.engine.operator_commands import Person
 from app.engine.parts import Brokers, door_sources, instrument_of
 from app.engine.requests import Requests
 from app.engine.retention_commands import Keeping
@@ -48,6 +49,8 @@ STOP_BOUND = 5.0
 class Engine:
     """One home's engine. `port` overrides the configured one; 0 takes any free port.
 
+    One that does not send has neither door nor lanes: it asks the brokers, for a person's command.
+
     `start` and `stop` once each. `stop_requested` is set by `request_stop` alone, which is the only way
     anybody quits; the front that owns the engine then calls `stop`.
     """
@@ -59,7 +62,9 @@ class Engine:
         *,
         port: int | None = None,
         secrets: Callable[[], Secrets] | None = None,
+        sends: bool = True,
     ) -> None:
+        self._sends = sends
         self.home = home
         self.clock = clock or SystemClock()
         self.stop_requested = asyncio.Event()
@@ -151,6 +156,7 @@ class Engine:
             accounts=self._brokers.setups,
             interval=settings.reconciliation.interval,
             changed=self.note_change,
+            sends=self._sends,
         )
         self._upkeep = Upkeep(
             self.home,
@@ -165,13 +171,18 @@ class Engine:
             self._upkeep, settings.all_sources, self._make_secrets, self._take_credentials
         )
         keeping = Keeping(self._upkeep, credentials)
+        person = Person(self._writer, self._reader, self._trading, self.clock, settings, store.context)
         self._requests = Requests(
-            self._writer, self._reader, self._trading, self.clock, self._door_tasks, keeping
+            self._writer, self._reader, self._trading, self.clock, self._door_tasks, keeping, person
         )
         self._watch = Watch(
             self._writer, self._reader, self.clock, opened.recovered.wall_mark, self.note_change
         )
         self._writer.listen(self._on_commit)
+        if not self._sends:
+            await self._trading.start(opened.recovered.wall_mark)
+            await self._trading.settle(settings.execution.request_timeout / SECOND)
+            return
         self._watch.start(self._tasks)
         self._door = Door(
             host=settings.listener.host,
@@ -303,8 +314,7 @@ class Engine:
     ) -> dict[str, Any]:
         """Does what a person asked for; the same request id again gives the same answer and acts once (H26).
 
-        `halt` (`exits_only`), `resume`, `reconcile` (`account`), and those of `retention_commands`. Raises
-        CommandRefused with one line.
+        Those of `requests`, `retention_commands` and `operator_commands`. Raises CommandRefused with one line.
         """
         if self._requests is None or self._state != "running":
             raise CommandRefused(f"Onefill is {self._state}")

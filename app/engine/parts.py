@@ -35,32 +35,42 @@ def door_sources(
     }
 
 
-def _access(settings: Settings, source: Source, credentials: tuple[Credential, ...]) -> SourceAccess:
+def alert_rules(settings: Settings, source: Source) -> AlertRules:
+    """How a source's alerts are read."""
     accounts = [account for account in settings.accounts if account.name in source.accounts]
+    return AlertRules(
+        reaches_live=settings.reaches_live(source),
+        needs_quantity=any(isinstance(account.sizing, SignalSizing) for account in accounts),
+        places_brackets=all(account.brackets == "place" for account in accounts),
+    )
+
+
+def admission_of(settings: Settings, source: Source) -> Admission:
+    """What the claim's transaction needs of a source."""
+    return Admission(
+        source_id=source.id,
+        source=source.name,
+        accounts=source.accounts,
+        max_age=source.max_age,
+        max_exit_age=source.max_exit_age,
+        max_order_age=settings.execution.max_order_age,
+        admit_exits=source.on_conflict == "admit_exits",
+        entries_per_minute=source.rate,
+    )
+
+
+def _access(settings: Settings, source: Source, credentials: tuple[Credential, ...]) -> SourceAccess:
     return SourceAccess(
         name=source.name,
         id=source.id,
         auth=source.auth,
         credentials=credentials,
-        rules=AlertRules(
-            reaches_live=settings.reaches_live(source),
-            needs_quantity=any(isinstance(account.sizing, SignalSizing) for account in accounts),
-            places_brackets=all(account.brackets == "place" for account in accounts),
-        ),
+        rules=alert_rules(settings, source),
         key_policy=KeyPolicy(
             body_key_is_label=source.body_key == "label",
             refuse_without_time=source.without_time == "refuse",
         ),
-        admission=Admission(
-            source_id=source.id,
-            source=source.name,
-            accounts=source.accounts,
-            max_age=source.max_age,
-            max_exit_age=source.max_exit_age,
-            max_order_age=settings.execution.max_order_age,
-            admit_exits=source.on_conflict == "admit_exits",
-            entries_per_minute=source.rate,
-        ),
+        admission=admission_of(settings, source),
         duplicate_status=source.duplicate_status,
     )
 

@@ -14,8 +14,9 @@ import structlog
 from app.brokers.base import LookupFailed
 from app.clock import Clock
 from app.domain.risk import TradingState
-from app.engine import commands, retention_commands
+from app.engine import commands, operator_commands, retention_commands
 from app.engine.commands import Answer
+from app.engine.operator_commands import NOT_OF_A_REQUEST, Person
 from app.engine.retention_commands import Keeping
 from app.engine.status import CommandRefused
 from app.execution.trading import Trading
@@ -36,6 +37,7 @@ class Requests:
         clock: Clock,
         tasks: Tasks,
         keeping: Keeping,
+        person: Person,
     ) -> None:
         self._writer = writer
         self._reader = reader
@@ -43,13 +45,15 @@ class Requests:
         self._clock = clock
         self._tasks = tasks
         self._keeping = keeping
+        self._person = person
         self._running: dict[str, tuple[str, asyncio.Task[Answer | CommandRefused]]] = {}
 
     async def command(
         self, name: str, arguments: Mapping[str, Any], *, actor: str, request_id: str
     ) -> Answer:
         """Raises CommandRefused. A caller that goes away does not stop what it asked for."""
-        key = f"{name} {sorted(arguments.items())!r}"
+        asked = {key: value for key, value in arguments.items() if key not in NOT_OF_A_REQUEST}
+        key = f"{name} {sorted(asked.items())!r} {arguments.get('dry_run', False)}"
         running = self._running.get(request_id)
         if running is not None and running[0] != key:
             raise CommandRefused(f"request {request_id} was already used for another command")
@@ -69,6 +73,8 @@ class Requests:
                 return await self._set_trading_state(name, arguments, actor, request_id)
             case "reconcile":
                 return await self._reconcile(arguments, request_id)
+            case _ if name in operator_commands.COMMANDS:
+                return await self._person.act(name, arguments, actor=actor, request_id=request_id)
             case _ if name in retention_commands.NAMES:
                 return await self._keeping.act(name, arguments, actor=actor, request_id=request_id)
         raise CommandRefused(f"there is no command {name!r}")
