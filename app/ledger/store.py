@@ -170,6 +170,7 @@ def _inspect(path: Path, known: str | None, vfs: str | None) -> None:
             raise LedgerRefused(
                 f"the ledger {path} is empty, but {MARKER_NAME} says that it was not: restore a backup"
             )
+        _read_through(path)
         damage = _scalar(connection, "PRAGMA quick_check(1)")
         if damage != "ok":
             raise LedgerRefused(
@@ -181,6 +182,17 @@ def _inspect(path: Path, known: str | None, vfs: str | None) -> None:
             )
     finally:
         connection.close(True)
+
+
+def _read_through(path: Path) -> None:
+    """Brings the file into the system's memory from its front to its end, before the check jumps about in it.
+
+    After the machine's own start nothing of it is there, and a gigabyte took 20 s to check and takes 5.
+    """
+    part = bytearray(1024 * 1024)
+    with path.open("rb", buffering=0) as file:
+        while file.readinto(part):
+            pass
 
 
 def _create(path: Path, now: int, vfs: str | None) -> None:
