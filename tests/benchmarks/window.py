@@ -1,16 +1,19 @@
 """What a busy window does to an answer: the whole program with its Signals view shown, 50 alerts a second.
 
-Beside it, in turns, the whole program without a window on plain asyncio, at the same rate.
+Beside it, in turns, the whole program without a window on plain asyncio, at the same rate. Each turn begins
+when the orders of the one before are over.
 """
 
 from __future__ import annotations
 
 import contextlib
 import statistics
+import time
 from pathlib import Path
 
 import msgspec
 
+from app.ledger.orders import OPEN
 from app.ledger.reader import open_read_only, read
 from app.ledger.store import FILE_NAME
 from tests.benchmarks.plan import Plan
@@ -20,6 +23,7 @@ from tests.benchmarks.seeding import fill
 RATE = 50.0
 CONNECTIONS = 16
 """Enough that a late answer does not hold the next alert back."""
+PATIENCE = 120.0
 
 
 class Busy(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +32,8 @@ class Busy(msgspec.Struct, frozen=True, kw_only=True):
     p50: float
     p99: float
     longest: float
+    settled: float
+    """Seconds from the last answer until the last order was over."""
     stall: float
     stall_p99: float
     cpu: float
@@ -61,22 +67,24 @@ def measure(plan: Plan) -> Windowed:
     with started(load, window, without):
         for number in range(plan.window_rounds):
             for name, receiver in (("window", window), ("without", without)):
-                runs[name].append(_busy(plan, load, receiver, number))
+                runs[name].append(_busy(plan, load, receiver, homes[name], number))
     found = Windowed(**runs, filled=_filled(homes["window"], plan.window_rows))
     _check_busy(found)
     return found
 
 
-def _busy(plan: Plan, load: Load, receiver: Receiver, number: int) -> Busy:
+def _busy(plan: Plan, load: Load, receiver: Receiver, home: Path, number: int) -> Busy:
     what = {"connections": CONNECTIONS, "rate": RATE, "seed": number}
     load.run(receiver.job(seconds=1.0, **what))
     receiver.reset()
     result = load.run(receiver.job(seconds=plan.window_seconds, **what))
     stats = receiver.stats()
+    settled = _settle(home)
     return Busy(
         p50=result.p50,
         p99=result.p99,
         longest=result.longest,
+        settled=settled,
         stall=stats.stall_ms,
         stall_p99=stats.stall_p99_ms,
         cpu=stats.cpu["all"] / plan.window_seconds,
@@ -84,6 +92,20 @@ def _busy(plan: Plan, load: Load, receiver: Receiver, number: int) -> Busy:
         painted=stats.painted / plan.window_seconds,
         rows=stats.rows,
     )
+
+
+def _settle(home: Path) -> float:
+    """Waits until no order is open and returns the seconds."""
+    began = time.monotonic()
+    with contextlib.closing(open_read_only(home / FILE_NAME)) as connection:
+        while True:
+            counted = read(connection, f"SELECT count(*) AS n FROM orders WHERE {OPEN}")
+            waited = time.monotonic() - began
+            if counted[0]["n"] == 0:
+                return waited
+            if waited > PATIENCE:
+                raise SystemExit(f"{counted[0]['n']} orders were still open after {PATIENCE:.0f} s")
+            time.sleep(0.05)
 
 
 def _filled(home: Path, seeded: int) -> float:
