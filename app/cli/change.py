@@ -60,7 +60,9 @@ def reconcile(front: Front, account: str | None, request_id: str) -> None:
     try:
         answer = ask(front.home, "reconcile", {"account": account}, request_id=request_id)
     except NotRunning:
-        raise Failed(f"no app is running on {front.home}: reconcile needs one in this version") from None
+        from app.cli.operator import ask_the_broker
+
+        answer = ask_the_broker(front.home, "reconcile", {"account": account}, request_id)
     except Refused as error:
         raise Failed(str(error)) from error
     front.emit(answer, "\n".join(_report(report) for report in answer["reports"]))
@@ -108,7 +110,7 @@ def _state_text(answer: dict[str, Any]) -> str:
     ]
     notes = {
         "in_flight": "sent, not known yet whether the broker has them",
-        "resting": "at the broker, may still fill",
+        "resting": "at the broker, may still fill (onefill cancel ORDER ends one)",
         "waiting": "wait here",
     }
     lines += [f"  {note}: {', '.join(answer[name])}" for name, note in notes.items() if answer[name]]

@@ -35,6 +35,9 @@ TABLES: dict[str, tuple[str, ...]] = {
     "events": ("id", "at", "actor", "what", "subject", "detail"),
 }
 """The columns that fit a terminal; --json has all."""
+NEEDS = 20
+FIRST = 5
+"""How many of what needs a person `status` tells: as JSON, as text."""
 
 
 @contextlib.contextmanager
@@ -122,22 +125,36 @@ def status(front: Front) -> None:
         found = _at_rest(home)
     except Refused as error:
         raise Failed(str(error)) from error
+    found["needs"] = _needs(home)
     front.emit(found, _status_text(found))
 
 
+def _needs(home: Path) -> list[dict[str, Any]]:
+    """The first of what needs a person; none where the ledger cannot be read, which the facts say already."""
+    from app.cli.operator import needs_of
+
+    try:
+        return needs_of(home)[:NEEDS]
+    except Failed:
+        return []
+
+
 def _at_rest(home: Path) -> dict[str, Any]:
+    from app.clock import SystemClock
     from app.ledger.counts import Counts
+    from app.ledger.needs import needs
     from app.ledger.reader import read
 
     with ledger_of(home) as connection:
         counts = Counts()
         counts.read(connection)
         kept = read(connection, "SELECT value FROM meta WHERE name = 'trading_state'")
+        waiting = len(needs(connection, SystemClock().now()))
     return {
         "state": "not running",
         "home": str(home),
         "trading_state": kept[0]["value"] if kept else "active",
-        "counts": counts.values(),
+        "counts": {**counts.values(), "needs": waiting},
     }
 
 
@@ -155,6 +172,11 @@ def _status_text(found: dict[str, Any]) -> str:
     else:
         lines.append(f"trading {found['trading_state'].replace('_', ' ')}")
     lines.append(", ".join(f"{name} {cell(number)}" for name, number in found["counts"].items()))
+    if found["needs"]:
+        from app.cli.operator import needs_text
+
+        lines.append(f"needs you: {found['counts'].get('needs', len(found['needs']))} (onefill needs)")
+        lines.append(needs_text(found["needs"][:FIRST], actions=False))
     return "\n".join(lines)
 
 

@@ -6,27 +6,19 @@ secret's value comes on stdin, never as an argument that every process on the ma
 
 from __future__ import annotations
 
-import contextlib
-import getpass
 import os
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from app.cli.change import request_id_option
+from app.cli.deciding import actor, confirm, decided, logged, reason, refusals
 from app.cli.front import Failed, Front, front_options, local_time, read_since
 
 LONG = 900.0
 """Seconds that a purge or a copy of a large ledger may take; a later answer is had with the request id."""
-
-
-def _decided(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of what a person decides: a reason, and one question (CONTRACT 2)."""
-    function = click.option("--yes", is_flag=True, help="Do not ask.")(function)
-    return click.option("--why", metavar="TEXT", help="The reason; it stays in the audit trail.")(function)
 
 
 def _age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> int | str | None:
@@ -56,7 +48,7 @@ def _span(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
 @click.option("--bodies-older-than", metavar="T", callback=_age, help="Default: [retention] bodies (90d).")
 @click.option("--keys-older-than", metavar="T", callback=_span, help="Forget keys, too; default: none.")
 @click.option("--dry-run", is_flag=True, help="Count, change nothing.")
-@_decided
+@decided
 @request_id_option
 @front_options
 def purge(
@@ -74,8 +66,8 @@ def purge(
     if dry_run:
         front.emit(counted, _purge_text(counted))
         return
-    why = _reason(why)
-    _confirm(_purge_text(counted), "Purge this?", yes)
+    why = reason(why)
+    confirm(_purge_text(counted), "Purge this?", yes)
     done = _ask(front, "purge", {**ages, "why": why}, request_id)
     front.emit(done, _purge_text(done))
 
@@ -141,7 +133,7 @@ def backup(front: Front, file: str, request_id: str) -> None:
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@_decided
+@decided
 @request_id_option
 @front_options
 def restore(front: Front, file: str, why: str | None, yes: bool, request_id: str) -> None:
@@ -151,7 +143,7 @@ def restore(front: Front, file: str, why: str | None, yes: bool, request_id: str
     from app.engine.at_rest import preview_restore
     from app.engine.at_rest import restore as go_back
 
-    why = _reason(why)
+    why = reason(why)
     home, path = front.home, _path(file)
     try:
         ask(home, "status", request_id=request_id, timeout=10)
@@ -161,10 +153,10 @@ def restore(front: Front, file: str, why: str | None, yes: bool, request_id: str
         raise Failed(str(error)) from error
     else:
         raise Failed(f"Onefill is running on {home}: stop it first")
-    with _refusals(), _logged(home):
+    with refusals(), logged(home):
         seen = preview_restore(home, path)
-        _confirm(_before_restore(seen), "Go back to it?", yes)
-        done = go_back(home, path, why=why, actor=_actor(), request_id=request_id, now=SystemClock().now())
+        confirm(_before_restore(seen), "Go back to it?", yes)
+        done = go_back(home, path, why=why, actor=actor(), request_id=request_id, now=SystemClock().now())
     front.emit(done, _after_restore(done))
 
 
@@ -276,72 +268,16 @@ def _at_rest(home: Path, name: str, arguments: dict[str, Any], request_id: str) 
     from app.engine.at_rest import at_rest
     from app.secrets import Secrets
 
-    with _refusals(), _logged(home):
+    with refusals(), logged(home):
         return at_rest(
             home,
             name,
             arguments,
-            actor=_actor(),
+            actor=actor(),
             request_id=request_id,
             clock=SystemClock(),
             make_secrets=lambda: Secrets(home, os.environ),
         )
-
-
-@contextlib.contextmanager
-def _refusals() -> Iterator[None]:
-    """What is wrong with home, ledger or request is one line and exit code 1."""
-    import apsw
-
-    from app.engine import CommandRefused
-    from app.ledger.lock import AlreadyRunning
-    from app.ledger.store import LedgerRefused
-    from app.secrets import SecretsError
-    from app.settings import ConfigError
-
-    try:
-        yield
-    except (CommandRefused, LedgerRefused, AlreadyRunning, SecretsError, ConfigError) as error:
-        raise Failed(str(error)) from error
-    except (apsw.Error, OSError) as error:
-        raise Failed(f"the home cannot be used ({error})") from error
-
-
-@contextlib.contextmanager
-def _logged(home: Path) -> Iterator[None]:
-    """Lines of the log go into the home, where the app's are, and not among what a command prints."""
-    if not home.is_dir():
-        yield
-        return
-    from app.logs import start_logging
-
-    stop_logging = start_logging(home)
-    try:
-        yield
-    finally:
-        stop_logging()
-
-
-def _reason(why: str | None) -> str:
-    if why is None or not why.strip():
-        raise click.UsageError("this needs a reason: --why TEXT")
-    return why
-
-
-def _confirm(text: str, question: str, yes: bool) -> None:
-    if yes:
-        return
-    click.echo(text, err=True)
-    try:
-        if click.confirm(question, err=True):
-            return
-    except click.Abort:
-        pass
-    raise Failed("nothing was done: answer y, or give --yes")
-
-
-def _actor() -> str:
-    return f"command:{getpass.getuser()}"
 
 
 def _path(file: str) -> Path:

@@ -272,7 +272,7 @@ class Engine:
             loop_lag_ms=round(watch.lag.now_ms, 1) if watch else 0.0,
             loop_lag_max_ms=round(watch.lag.max_ms, 1) if watch else 0.0,
             loop_lag_max_since_start_ms=round(watch.lag.max_since_start_ms, 1) if watch else 0.0,
-            counts=watch.counts.values() if watch else {},
+            counts=watch.numbers() if watch else {},
         )
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -314,7 +314,7 @@ class Engine:
     ) -> dict[str, Any]:
         """Does what a person asked for; the same request id again gives the same answer and acts once (H26).
 
-        Those of `requests`, `retention_commands` and `operator_commands`. Raises CommandRefused with one line.
+        Those of `requests`, `retention_commands`, `operator_commands`. Raises CommandRefused with one line.
         """
         if self._requests is None or self._state != "running":
             raise CommandRefused(f"Onefill is {self._state}")

@@ -16,6 +16,7 @@ from app.engine.lag import LoopLag
 from app.engine.recovery import mark_wall_time
 from app.ledger.counts import Counts
 from app.ledger.errors import LedgerUnavailable
+from app.ledger.needs import needs
 from app.ledger.reader import Reader
 from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
@@ -43,6 +44,8 @@ class Watch:
         self.lag = LoopLag()
         self.counts = Counts()
         self.counts_due = False
+        self.needs = 0
+        """How much waits for a person."""
         self.jump = 0
         """Microseconds of a step of the wall clock within the last ten minutes."""
         self._writer = writer
@@ -81,7 +84,7 @@ class Watch:
                     log.warning("the ledger could not be counted", error=str(error))
                 recounted = self._clock.boot() if anew else recounted
             seen = (
-                self.counts.values(),
+                self.numbers(),
                 self._writer.health.word,
                 self.jump,
                 self.behind > 0,
@@ -91,9 +94,14 @@ class Watch:
                 self._seen = seen
                 self._changed()
 
+    def numbers(self) -> dict[str, int]:
+        return {**self.counts.values(), "needs": self.needs}
+
     async def _count(self, *, anew: bool) -> None:
         counts = Counts() if anew else self.counts
+        now = self._clock.now()
         await self._reader.call(counts.read)
+        self.needs = await self._reader.call(lambda db: len(needs(db, now)))
         self.counts = counts
 
     def _look_at_clock(self) -> None:

@@ -53,9 +53,8 @@ def test_a_wrong_config_is_one_line_with_its_place(home: Path) -> None:
         assert "config.toml:2" in refused(run(*command.split(), "--home", home))
 
 
-def test_send_and_reconcile_need_a_running_app(home: Path) -> None:
+def test_send_needs_a_running_app(home: Path) -> None:
     assert "no app is running" in refused(run("send", "-", "--home", home, stdin="{}"))
-    assert "reconcile needs one" in refused(run("reconcile", "--home", home))
 
 
 def test_halt_and_resume_work_on_the_ledger(home: Path) -> None:
