@@ -45,6 +45,8 @@ def open_paper_file(path: Path, vfs: str | None = None) -> apsw.Connection:
     try:
         if not path.exists():
             _create(path, vfs)
+        elif os.name == "posix":
+            path.chmod(0o600)
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
     except (apsw.Error, OSError) as error:
         raise PaperBookRefused(f"the paper exchange's file {path} cannot be opened: {error}") from error
@@ -93,6 +95,8 @@ def _create(path: Path, vfs: str | None) -> None:
     unfinished = Path(f"{path}.new")
     for name in ("", "-wal", "-shm", "-journal"):
         Path(f"{unfinished}{name}").unlink(missing_ok=True)
+    # Nobody else's business; SQLite gives -wal and -shm the mode of their file.
+    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     connection = apsw.Connection(str(unfinished), vfs=vfs)
     with contextlib.closing(connection):
         configure(connection)

@@ -127,7 +127,7 @@ def _recover(connection: apsw.Connection, settings: Settings, now: int) -> Recov
             connection.execute("ROLLBACK").fetchall()
         raise
     if recovered.in_doubt:
-        log.warning("orders whose sending was interrupted", orders=list(recovered.in_doubt))
+        log.warning("orders whose sending was interrupted", orders=", ".join(recovered.in_doubt))
     return recovered
 
 

@@ -225,16 +225,27 @@ class Trading:
                 log.critical("an order was left on its way", order=order.name)
 
     def _note_unattended(self, rows: list[Row]) -> None:
-        """Counts PENDING orders that no lane has given a reason to wait; those of a removed account too."""
+        """Counts PENDING orders that no lane has given a reason to wait; those of a removed account too.
+
+        Where the account is not ready, its own fact says why they wait: the time counts from when it is.
+        """
         now = self._clock.boot()
-        silent = [row["id"] for row in rows if row["state"] == State.PENDING and row["reason"] is None]
+        silent = [
+            row["id"]
+            for row in rows
+            if row["state"] == State.PENDING and row["reason"] is None and self._should_answer(row["account"])
+        ]
         self._silent = {order: self._silent.get(order, now) for order in silent}
         waiting = [f"O{order}" for order, since in self._silent.items() if now - since > UNATTENDED]
         if len(waiting) != self.unattended:
             self.unattended = len(waiting)
             if waiting:
-                log.critical("orders wait unattended", orders=waiting[:20])
+                log.critical("orders wait unattended", orders=", ".join(waiting[:20]))
             self._changed()
+
+    def _should_answer(self, account: str) -> bool:
+        session = self._sessions.get(account)
+        return session is None or session.ready.is_set()
 
     async def _drain(self) -> None:
         """Waits, within bounds, until no order is being decided or is on its way to a broker."""

@@ -122,7 +122,7 @@ def accepted(verdict: Verdict) -> Answer:
         "key_source": verdict.key_source,
         "outcome": verdict.outcome,
     }
-    return Answer(200, body)
+    return Answer(200, body | _warnings(verdict))
 
 
 def duplicate(verdict: Verdict, http_status: int) -> Answer:
@@ -136,7 +136,7 @@ def duplicate(verdict: Verdict, http_status: int) -> Answer:
     }
     if http_status != 200:
         body["reason"] = "duplicate"
-    return Answer(http_status, body, {"Idempotent-Replayed": "true"})
+    return Answer(http_status, body | _warnings(verdict), {"Idempotent-Replayed": "true"})
 
 
 def in_short(verdict: Verdict, duplicate_status: int) -> Answer:
@@ -151,6 +151,11 @@ def rfc_3339(microseconds: int) -> str:
     seconds, fraction = divmod(microseconds, SECOND)
     moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=fraction)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _warnings(verdict: Verdict) -> dict[str, Any]:
+    """What a person should know about how it was read; a sender sees it while he still tries things out."""
+    return {"warnings": list(verdict.warnings)} if verdict.warnings else {}
 
 
 def _signal(verdict: Verdict) -> str | None:

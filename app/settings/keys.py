@@ -248,7 +248,8 @@ RISK = Table(
             "price_collar",
             words.fraction,
             "2%",
-            "How far the alert's price may be from the broker's. A wrong symbol or decimal point stops here.",
+            "How far the alert's price may be from the broker's. A wrong symbol or decimal point stops here. "
+            "A paper account is priced by the alert itself: there it stops nothing.",
         ),
         Key("cooldown", words.duration(0), "0s", "The least time between two entries on one symbol."),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import apsw
@@ -50,6 +51,17 @@ def test_h22_every_setting_holds_on_the_open_connection(path: Path) -> None:
         assert connection.pragma("synchronous") == 2
         assert connection.pragma("foreign_keys") == 1
         connection.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are posix")
+def test_nobody_else_may_read_it(path: Path) -> None:
+    open_paper_file(path).close()
+    path.chmod(0o644)
+    connection = open_paper_file(path)
+    connection.execute("UPDATE exchange SET id = id")
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    connection.close()
+    assert modes == dict.fromkeys((path.name, f"{path.name}-wal", f"{path.name}-shm"), 0o600)
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in SETTINGS])

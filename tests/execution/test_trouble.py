@@ -179,7 +179,7 @@ async def test_h34_orders_of_an_account_that_is_configured_no_more_are_called_ou
         d.clock.advance(6 * SECOND)
         await d.until_logged("orders wait unattended")
         assert d.trading.unattended == 1
-        assert d.logged("orders wait unattended")[0]["orders"] == ["O2"]
+        assert d.logged("orders wait unattended")[0]["orders"] == "O2"
 
 
 async def test_a_call_that_never_ends_ends_in_doubt_for_a_send_and_in_nothing_for_a_look() -> None:

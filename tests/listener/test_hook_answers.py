@@ -88,6 +88,15 @@ async def test_the_same_again_is_a_duplicate_with_the_outcome_and_its_count(plac
     ]  # fmt: skip
 
 
+async def test_h11_what_was_taken_as_a_label_is_said_in_the_answer(place: Place) -> None:
+    timed = alert("signal-1", fired_at="2026-03-02T15:30:00Z")
+    assert "warnings" not in (await post(place.door, timed)).json
+    for word in ("accepted", "duplicate"):
+        response = await post(place.door, alert("my-first-alert"))
+        assert response.json["status"] == word
+        assert any("label" in sentence for sentence in response.json["warnings"])
+
+
 async def test_a_source_can_choose_409_for_duplicates(place: Place) -> None:
     place.door.set_sources({"tv": source(duplicate_status=409)})
     await post(place.door, alert())
