@@ -147,10 +147,11 @@ def _ledger(patient: Patient) -> Iterator[Finding]:
 def _orders(patient: Patient) -> Iterator[Finding]:
     if patient.connection is None:
         return
+    from app.clock import SystemClock
     from app.ledger.counts import Counts
 
     counts = Counts()
-    counts.read(patient.connection)
+    counts.read(patient.connection, SystemClock().now())
     unresolved = counts.values()["unresolved"]
     rows = patient.connection.execute("SELECT value FROM meta WHERE name = 'trading_state'").fetchall()
     state = rows[0][0] if rows else "active"

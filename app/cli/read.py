@@ -147,7 +147,7 @@ def _at_rest(home: Path) -> dict[str, Any]:
 
     with ledger_of(home) as connection:
         counts = Counts()
-        counts.read(connection)
+        counts.read(connection, SystemClock().now())
         kept = read(connection, "SELECT value FROM meta WHERE name = 'trading_state'")
         waiting = len(needs(connection, SystemClock().now()))
     return {

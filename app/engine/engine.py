@@ -21,6 +21,7 @@ from app.clock import SECOND, Clock, SystemClock
 from app.domain.risk import TradingState
 from app.engine import facts, sample
 from app.engine.credentials import Credentials, read_retired
+from app.engine.jumps import ClockJumps
 from app.engine.opening import Opened, open_home
 from app.engine.operator_commands import Person
 from app.engine.parts import Brokers, door_sources, instrument_of
@@ -148,6 +149,7 @@ class Engine:
         await self._brokers.open()
         for account, why in self._brokers.refused.items():
             log.error("an account stays closed", account=account, why=why)
+        jumps = ClockJumps(self.clock)
         self._trading = Trading(
             writer=self._writer,
             reader=self._reader,
@@ -157,6 +159,7 @@ class Engine:
             interval=settings.reconciliation.interval,
             changed=self.note_change,
             sends=self._sends,
+            steady=jumps.steady,
         )
         self._upkeep = Upkeep(
             self.home,
@@ -175,9 +178,8 @@ class Engine:
         self._requests = Requests(
             self._writer, self._reader, self._trading, self.clock, self._door_tasks, keeping, person
         )
-        self._watch = Watch(
-            self._writer, self._reader, self.clock, opened.recovered.wall_mark, self.note_change
-        )
+        mark, anew = opened.recovered.wall_mark, self._trading.begin_anew
+        self._watch = Watch(self._writer, self._reader, self.clock, mark, self.note_change, anew, jumps)
         self._writer.listen(self._on_commit)
         if not self._sends:
             await self._trading.start(opened.recovered.wall_mark)
@@ -302,9 +304,7 @@ class Engine:
         """Posts a sample alert to the built-in source `test`, which reaches only paper, by the real hook."""
         address = next((a for a in self.hook_addresses() if a.source == TEST_SOURCE), None)
         if address is None:
-            raise CommandRefused(
-                "there is no account without money that a test could reach: add a paper account"
-            )
+            raise CommandRefused("no account without money that a test could reach: add a paper account")
         return await sample.post(address.local, body or sample.sample_body(self.clock.now()))
 
     # ------------------------------------------------------------------------------------------- commands
@@ -369,11 +369,9 @@ class Engine:
         if trading is not None:
             refused = self._brokers.refused if self._brokers else {}
             found += [facts.account(fact, refused.get(fact.name)) for fact in trading.facts()]
-        if watch is not None:
-            found.append(facts.clock(watch.behind, watch.jump))
+        found += [facts.clock(watch.behind, watch.jump, watch.stood_still)] if watch else []
         found.append(facts.trading(state))
-        if watch is not None:
-            found.append(facts.loop(watch.lag))
+        found += [facts.loop(watch.lag)] if watch else []
         if self._upkeep is not None:
             found += facts.backup(self._upkeep.problem)
         return [*found, *facts.program(self._dead, trading.unattended if trading else 0, self.fatal)]

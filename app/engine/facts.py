@@ -61,14 +61,18 @@ def account(fact: AccountFact, refused: str | None = None) -> Fact:
     return Fact(f"account:{fact.name}", fact.word, _ACCOUNT_LEVELS.get(fact.word, "warning"), fact.reason)
 
 
-def clock(behind: int, jump: int) -> Fact:
-    """`behind`: microseconds before what an earlier run has seen; `jump`: of a recent step, signed."""
+def clock(behind: int, jump: int, stood_still: int = 0) -> Fact:
+    """Microseconds: `behind` what an earlier run has seen; `jump` of a recent step, signed; `stood_still`
+    of a recent sleep."""
     if behind > 0:
         reason = f"the clock stands {_span(behind)} before what was seen earlier: set it right"
         return Fact("clock", "behind", "error", f"{reason}; entries are held back")
     if jump:
         way = "forward" if jump > 0 else "back"
         return Fact("clock", "stepped", "warning", f"the clock went {way} by {_span(abs(jump))} at once")
+    if stood_still:
+        reason = f"the program stood still for {_span(stood_still)} (asleep?); the accounts were opened anew"
+        return Fact("clock", "stepped", "warning", reason)
     return Fact("clock", "ok", "ok", "steady")
 
 

@@ -13,6 +13,7 @@ import apsw
 import structlog
 
 from app.clock import Clock
+from app.engine import facts
 from app.engine.commands import LOCK_NAME
 from app.engine.credentials import Retired, read_retired
 from app.engine.recovery import Recovered, known_sources, recover, register
@@ -51,10 +52,12 @@ class Opened:
     retired: Retired = field(repr=False)
     statements: tuple[str, ...] = ()
     """What the person should know about where secrets are."""
+    new_tokens: tuple[str, ...] = ()
+    """Sources that had deliveries with a token that is nowhere now."""
 
     def read_again(self, make_secrets: Callable[[], Secrets]) -> None:
         """Credentials as they are kept now. Blocking. Raises SecretsError."""
-        self.credentials, _ = read_credentials(self.settings, make_secrets())
+        self.credentials, _, _ = read_credentials(self.settings, make_secrets())
 
     def close(self) -> None:
         self.connection.close()
@@ -88,7 +91,7 @@ def _open_locked(home: Path, clock: Clock, secrets: Secrets, lock: InstanceLock)
         settings = _with_ids(home, settings, connection)
         recovered = _recover(connection, settings, clock.now())
         broken = broken_chain(connection)
-        credentials, statements = read_credentials(settings, secrets)
+        credentials, statements, made = read_credentials(settings, secrets)
     except (ConfigError, LedgerRefused, SecretsError) as error:
         raise StartRefused(str(error)) from error
     except apsw.Error as error:
@@ -98,7 +101,9 @@ def _open_locked(home: Path, clock: Clock, secrets: Secrets, lock: InstanceLock)
         raise StartRefused(f"{home} cannot be used ({error.strerror or error})") from error
     else:
         retired = read_retired(Transaction(connection, set()), clock.now())
-        opened = Opened(lock, settings, connection, recovered, broken, credentials, retired, statements)
+        anew = tuple(name for name in made if _has_deliveries(connection, name))
+        statements = (*statements, *(facts.new_token(name) for name in anew))
+        opened = Opened(lock, settings, connection, recovered, broken, credentials, retired, statements, anew)
         connection = None
         return opened
     finally:
@@ -131,18 +136,28 @@ def _recover(connection: apsw.Connection, settings: Settings, now: int) -> Recov
     return recovered
 
 
-def read_credentials(settings: Settings, secrets: Secrets) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Each source's path token (made where there is none) or body secret, and what is to be said about them.
+def _has_deliveries(connection: apsw.Connection, source: str) -> bool:
+    sql = "SELECT 1 FROM deliveries WHERE source_id = (SELECT id FROM sources WHERE name = ?) LIMIT 1"
+    return bool(connection.execute(sql, (source,)).fetchall())
+
+
+def read_credentials(
+    settings: Settings, secrets: Secrets
+) -> tuple[dict[str, str], tuple[str, ...], tuple[str, ...]]:
+    """Each source's path token (made where there is none) or body secret, what is to be said about them, and
+    the sources whose token was made.
 
     Raises SecretsError.
     """
     credentials: dict[str, str] = {}
     statements: list[str] = []
+    made: list[str] = []
     for source in settings.all_sources:
         if source.auth == "path":
             token = secrets.hook_token(source.name)
             credentials[source.name] = token.value
             statements.append(token.statement)
+            made += [source.name] if token.made else []
             continue
         name = f"source.{source.name}.secret"
         found = secrets.find(name)
@@ -153,4 +168,4 @@ def read_credentials(settings: Settings, secrets: Secrets) -> tuple[dict[str, st
                 f" or [{name}] in {SECRETS_NAME}"
             )
         credentials[source.name] = found.value
-    return credentials, tuple(statement for statement in statements if statement)
+    return credentials, tuple(statement for statement in statements if statement), tuple(made)

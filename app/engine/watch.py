@@ -12,6 +12,7 @@ import apsw
 import structlog
 
 from app.clock import SECOND, Clock
+from app.engine.jumps import ClockJumps
 from app.engine.lag import LoopLag
 from app.engine.recovery import mark_wall_time
 from app.ledger.counts import Counts
@@ -29,17 +30,22 @@ BEAT = 0.5
 PROBE_EVERY = SECOND
 MARK_EVERY = 60 * SECOND
 RECOUNT_EVERY = 300 * SECOND
-JUMP = 30 * SECOND
-"""A step of the wall clock against the other one that is told (HOLES H31)."""
 JUMP_SHOWN = 600 * SECOND
 
 
 class Watch:
     """`wall_mark` is the newest wall time that an earlier run has seen; `changed` is called when a look found
-    something else than the one before."""
+    something else than the one before, `jumped` when time did."""
 
     def __init__(
-        self, writer: Writer, reader: Reader, clock: Clock, wall_mark: int, changed: Callable[[], None]
+        self,
+        writer: Writer,
+        reader: Reader,
+        clock: Clock,
+        wall_mark: int,
+        changed: Callable[[], None],
+        jumped: Callable[[], None] = lambda: None,
+        jumps: ClockJumps | None = None,
     ) -> None:
         self.lag = LoopLag()
         self.counts = Counts()
@@ -48,13 +54,16 @@ class Watch:
         """How much waits for a person."""
         self.jump = 0
         """Microseconds of a step of the wall clock within the last ten minutes."""
+        self.stood_still = 0
+        """Microseconds that the program stood still within the last ten minutes, as asleep."""
         self._writer = writer
         self._reader = reader
         self._clock = clock
         self._wall_mark = wall_mark
         self._changed = changed
         self._began_at = clock.now()
-        self._offset = clock.now() - clock.boot()
+        self._jumped = jumped
+        self._jumps = jumps or ClockJumps(clock)
         self._jumped_at = 0
         self._seen: object = None
 
@@ -87,6 +96,7 @@ class Watch:
                 self.numbers(),
                 self._writer.health.word,
                 self.jump,
+                self.stood_still,
                 self.behind > 0,
                 self.lag.max_ms,
             )
@@ -105,14 +115,14 @@ class Watch:
         self.counts = counts
 
     def _look_at_clock(self) -> None:
-        now, boot = self._clock.now(), self._clock.boot()
-        step = now - boot - self._offset
-        self._offset = now - boot
-        if abs(step) > JUMP:
-            self.jump, self._jumped_at = step, boot
-            log.warning("the clock stepped", seconds=step // SECOND)
-        elif self.jump and boot - self._jumped_at > JUMP_SHOWN:
-            self.jump = 0
+        jump = self._jumps.look()
+        if jump is not None:
+            self.jump, self.stood_still = jump.step or self.jump, jump.stood_still or self.stood_still
+            self._jumped_at = self._clock.boot()
+            log.warning("time jumped", stepped=jump.step // SECOND, stood_still=jump.stood_still // SECOND)
+            self._jumped()
+        elif self._clock.boot() - self._jumped_at > JUMP_SHOWN:
+            self.jump = self.stood_still = 0
 
     async def _watch_ledger(self) -> None:
         """Where no delivery comes, this finds that the ledger fails, and that it does not any more."""

@@ -182,7 +182,7 @@ class Lane:
 
     @property
     def _is_reachable(self) -> bool:
-        return self.session.ready.is_set() and self._clock.boot() >= self._not_before
+        return self.session.is_reachable and self._clock.boot() >= self._not_before
 
     def _hold_off(self) -> None:
         self._not_before = self._clock.boot() + HOLD_OFF[min(self._failures, len(HOLD_OFF) - 1)]
@@ -295,11 +295,12 @@ class Lane:
             held = None if send.by_person else self._held_back(exits=exits)
             if held is not None:
                 raise HeldBack(held)
-            if exits or not_after is None:
-                return
-            late = max(self._clock.now() - not_after, self._clock.boot() - deadline)
-            if late > 0:
-                raise HeldBack(f"STALE late={late / SECOND:.1f}s")
+            if not exits and not_after is not None:
+                late = max(self._clock.now() - not_after, self._clock.boot() - deadline)
+                if late > 0:
+                    raise HeldBack(f"STALE late={late / SECOND:.1f}s")
+            if not self.session.is_reachable:
+                raise HeldBack("PAUSED the account is opened and reconciled anew first")
 
         return check
 

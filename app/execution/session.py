@@ -59,6 +59,7 @@ class Session:
         changed: Callable[[], None],
         *,
         sends: bool = True,
+        steady: Callable[[], bool] = lambda: True,
     ) -> None:
         self.policy = setup.policy
         self._sends = sends
@@ -71,6 +72,9 @@ class Session:
         self._clock = clock
         self._interval = interval
         self._changed = changed
+        self._steady = steady
+        self._old = asyncio.Event()
+        """Set when time has jumped: the session has to be opened anew."""
         self._activity = asyncio.Event()
         self._looking = asyncio.Lock()
         self._account: Account | None = None
@@ -90,6 +94,20 @@ class Session:
         """Something of this account may have changed: look soon."""
         self._activity.set()
 
+    @property
+    def is_reachable(self) -> bool:
+        """Whether the broker may be asked and sent to now: reconciled, and nothing has jumped since (H31)."""
+        return self.ready.is_set() and self._steady()
+
+    def begin_anew(self) -> None:
+        """What is known of the broker is old: nothing is sent before it is connected and reconciled anew."""
+        if self.closing:
+            return
+        self._old.set()
+        self.ready.clear()
+        self._say("connecting", "time has jumped: the session begins anew")
+        self.nudge()
+
     async def run(self) -> None:
         """Connects, reconciles, then looks after the account until it is cancelled; a failure begins anew."""
         self.broker.on_activity(self.nudge)
@@ -100,6 +118,9 @@ class Session:
                 await self._connect(cause)
                 cause = "reconnect"
                 await self._look_after()
+                await self.broker.close()
+                self.broker.on_activity(self.nudge)
+                continue
             except (LookupFailed, LedgerUnavailable) as error:
                 reason = str(error) or type(error).__name__
                 log.warning("account not ready", account=self.name, error=reason)
@@ -149,19 +170,23 @@ class Session:
     # ---------------------------------------------------------------- the session's life
 
     async def _connect(self, cause: str) -> None:
+        self._old.clear()
         self._say("connecting", "opening the session")
         self._account = await self.broker.connect()
         await self._remember(self._account)
         self._say("reconciling", "comparing the ledger with the broker")
         await self._resolve_all()
         await self._reconcile_or_fail(cause)
+        if self._old.is_set():
+            return  # it jumped again meanwhile
         self.ready.set()
         self._say("ready", f"{self.policy.account.broker} account, orders are sent")
         self.nudge()
 
     async def _look_after(self) -> None:
+        """Until the session is old."""
         last_pass, looks = self._clock.boot(), 0
-        while True:
+        while not self._old.is_set():
             try:
                 async with asyncio.timeout(LOOKS[min(looks, len(LOOKS) - 1)]):
                     await self._activity.wait()
@@ -169,6 +194,8 @@ class Session:
             except TimeoutError:
                 looks += 1
             self._activity.clear()
+            if self._old.is_set():
+                return
             await self._resolve_all()
             for order in await self._orders(State.WORKING):
                 await self._look_at(order)

@@ -54,7 +54,9 @@ class Trading:
         interval: int,
         changed: Callable[[], None],
         sends: bool = True,
+        steady: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`steady` says whether time has not jumped since it was last looked at. Any thread."""
         self._sends = sends
         self._writer = writer
         self._reader = reader
@@ -62,7 +64,9 @@ class Trading:
         self._tasks = tasks
         self._changed = changed
         self._sessions = {
-            name: Session(setup, writer, reader, clock, interval, self._account_changed, sends=sends)
+            name: Session(
+                setup, writer, reader, clock, interval, self._account_changed, sends=sends, steady=steady
+            )
             for name, setup in accounts.items()
         }
         self._prices = ShownPrices(0)
@@ -138,6 +142,11 @@ class Trading:
         decided anew when the state has been committed, so that nothing is kept for the resume."""
         self._state = state
         self._changed()
+
+    def begin_anew(self) -> None:
+        """Time has jumped: what the sessions know is old. Each opens and reconciles anew before it sends."""
+        for session in self._sessions.values():
+            session.begin_anew()
 
     def held_back(self, *, exits: bool) -> str | None:
         """Why nothing may be sent right now, or None. Any thread."""

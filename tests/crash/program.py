@@ -136,7 +136,9 @@ class Program:
     def _ready(self) -> bool:
         status = self.status()
         accounts = [fact for fact in status.get("facts", []) if fact["name"].startswith("account:")]
-        return bool(accounts) and all(fact["word"] == "ready" for fact in accounts)
+        return bool(accounts) and all(
+            fact["word"] not in ("connecting", "reconciling", "failing") for fact in accounts
+        )
 
     # ------------------------------------------------------------------------------- talking to it, looking
 
