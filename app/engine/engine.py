@@ -361,14 +361,16 @@ class Engine:
 
     def _facts(self, state: TradingState) -> list[Fact]:
         door, writer, trading, watch = self._door, self._writer, self._trading, self._watch
-        broken = self._opened.broken_event if self._opened else None
+        opened = self._opened
+        broken, anew = (opened.broken_event, opened.new_tokens) if opened else (None, ())
+        seen = door.facts if door and self._port else None
         found = [
-            facts.listener(door.facts if door is not None and self._port is not None else None),
+            facts.listener(seen, watch.counts.strange if watch else {}, anew),
             facts.ledger(writer.health if writer is not None else None, broken),
         ]
         if trading is not None:
             refused = self._brokers.refused if self._brokers else {}
-            found += [facts.account(fact, refused.get(fact.name)) for fact in trading.facts()]
+            found += facts.accounts(trading.facts(), refused, watch.troubles if watch else {})
         found += [facts.clock(watch.behind, watch.jump, watch.stood_still)] if watch else []
         found.append(facts.trading(state))
         found += [facts.loop(watch.lag)] if watch else []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.clock import SECOND
 from app.domain.risk import TradingState
 from app.engine.lag import ERROR_MS, WARNING_MS, LoopLag
 from app.engine.status import Fact, Level
 from app.execution.session import AccountFact
+from app.ledger.counts import STRANGE
+from app.ledger.standing import Trouble
 from app.ledger.writer import Health
 from app.listener.server import DoorFacts
 
@@ -27,13 +29,37 @@ _LEDGER_REASONS = {
 }
 
 
-def listener(door: DoorFacts | None) -> Fact:
+def listener(
+    door: DoorFacts | None, strange: Mapping[str, int] | None = None, new_tokens: Sequence[str] = ()
+) -> Fact:
+    """`strange`: requests of the last hours by reason that may have been meant for a source; `new_tokens`:
+    sources that had deliveries before and whose token was made anew at this start."""
     if door is None:
         return Fact("listener", "starting", "warning", "the door is not open yet")
+    if door.word == "open" and (strange or new_tokens):
+        said = [f"listening on port {door.port}", *map(new_token, new_tokens)]
+        said += [turned_away(strange)] if strange else []
+        return Fact("listener", "open", "warning", "; ".join(said))
     if door.word == "open":
         return Fact("listener", "open", "ok", f"listening on port {door.port}")
     level: Level = "warning" if door.word == "stopping" else "error"
     return Fact("listener", door.word, level, door.reason or "the door is not open")
+
+
+def turned_away(strange: Mapping[str, int]) -> str:
+    """What may be somebody's alert that does not get in: nothing of it is kept, so this is all there is."""
+    counted = ", ".join(
+        f"{count} {'request' if count == 1 else 'requests'} with {STRANGE.get(reason, reason)}"
+        for reason, count in sorted(strange.items())
+    )
+    return f"{counted} in the last two hours: is the address at the sender the one that `onefill url` shows?"
+
+
+def new_token(source: str) -> str:
+    return (
+        f"the token of {source} was nowhere and was made anew, although alerts came in with one before: put "
+        f"the address of `onefill url {source}` into every alert, or bring the old token back"
+    )
 
 
 def ledger(health: Health | None, broken_event: int | None) -> Fact:
@@ -54,11 +80,20 @@ def ledger(health: Health | None, broken_event: int | None) -> Fact:
     return Fact("ledger", "ok", "ok", "every claim is on disk before its answer")
 
 
-def account(fact: AccountFact, refused: str | None = None) -> Fact:
-    """`refused`: why this account has no broker at all."""
+def account(fact: AccountFact, refused: str | None = None, trouble: Trouble | None = None) -> Fact:
+    """`refused`: why it has no broker at all; `trouble`: what its ledger and broker disagree about."""
     if refused is not None:
         return Fact(f"account:{fact.name}", "failing", "error", refused)
+    if trouble is not None and fact.word == "ready":
+        return Fact(f"account:{fact.name}", trouble.word, "warning", trouble.reason)
     return Fact(f"account:{fact.name}", fact.word, _ACCOUNT_LEVELS.get(fact.word, "warning"), fact.reason)
+
+
+def accounts(
+    own: Iterable[AccountFact], refused: Mapping[str, str], troubles: Mapping[str, Trouble]
+) -> list[Fact]:
+    """Each account's own word, unless it has no broker, or its ledger and broker disagree."""
+    return [account(fact, refused.get(fact.name), troubles.get(fact.name)) for fact in own]
 
 
 def clock(behind: int, jump: int, stood_still: int = 0) -> Fact:

@@ -19,6 +19,7 @@ from app.ledger.counts import Counts
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.needs import needs
 from app.ledger.reader import Reader
+from app.ledger.standing import Trouble, troubles
 from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
 from app.tasks import Tasks
@@ -52,6 +53,8 @@ class Watch:
         self.counts_due = False
         self.needs = 0
         """How much waits for a person."""
+        self.troubles: dict[str, Trouble] = {}
+        """By account: what its ledger and its broker do not agree about."""
         self.jump = 0
         """Microseconds of a step of the wall clock within the last ten minutes."""
         self.stood_still = 0
@@ -94,6 +97,7 @@ class Watch:
                 recounted = self._clock.boot() if anew else recounted
             seen = (
                 self.numbers(),
+                self.troubles,
                 self._writer.health.word,
                 self.jump,
                 self.stood_still,
@@ -110,8 +114,8 @@ class Watch:
     async def _count(self, *, anew: bool) -> None:
         counts = Counts() if anew else self.counts
         now = self._clock.now()
-        await self._reader.call(counts.read)
-        self.needs = await self._reader.call(lambda db: len(needs(db, now)))
+        await self._reader.call(lambda db: counts.read(db, now))
+        self.needs, self.troubles = await self._reader.call(lambda db: _standing(db, now))
         self.counts = counts
 
     def _look_at_clock(self) -> None:
@@ -152,3 +156,8 @@ class Watch:
     def _mark_now(self) -> Callable[[Transaction], None]:
         now = self._clock.now()
         return lambda tx: mark_wall_time(tx, now, self._began_at)
+
+
+def _standing(connection: apsw.Connection, now: int) -> tuple[int, dict[str, Trouble]]:
+    found = needs(connection, now)
+    return len(found), troubles(connection, found, now)
