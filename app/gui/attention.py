@@ -1,27 +1,31 @@
-"""The band that cannot be put away: orders of which nobody knows the fate. It goes when they are resolved."""
+"""The band that cannot be put away: something needs a person. It goes when nothing does any more."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
+from app.gui.formats import one_line
 from app.gui.notice import Card, ink
 from app.gui.theme import Tone, scaled
+from app.ledger.needs import Need
 
 
 class Attention(Card):
-    """Hidden while the count is zero."""
+    """Hidden while there is nothing worse than a note."""
 
     asked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._count = 0
         self.label = QLabel(self)
         self.label.setWordWrap(True)
+        self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.label.setFont(scaled(self.font(), 1.1, bold=True))
         self.button = QToolButton(self)
-        self.button.setText(self.tr("Show orders"))
+        self.button.setText(self.tr("Show what needs you"))
         self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.button.clicked.connect(self.asked)
         layout = QHBoxLayout(self)
@@ -32,22 +36,19 @@ class Attention(Card):
         self._colour()
         self.hide()
 
-    def show_count(self, count: int) -> None:
-        if count == self._count:
+    def show_needs(self, needs: Sequence[Need]) -> None:
+        """`needs` worst first: the first one is said, of the others how many there are."""
+        pressing = [need for need in needs if need.severity != "info"]
+        self.setVisible(bool(pressing))
+        if not pressing:
             return
-        self._count = count
-        if count == 1:
-            text = self.tr(
-                "?  1 order needs you: nobody knows yet whether the broker has it. It is not sent again."
-            )
-        else:
-            text = self.tr(
-                "?  {number} orders need you: nobody knows yet whether the broker has them. "
-                "They are not sent again."
-            ).format(number=count)
-        self.label.setText(text)
-        self.setAccessibleName(text)
-        self.setVisible(count > 0)
+        text = f"!  {one_line(pressing[0].text)}"
+        if len(needs) > 1:
+            more = self.tr("All that needs you: {number}.")
+            text += "  " + more.format(number=len(needs))
+        if text != self.label.text():
+            self.label.setText(text)
+            self.setAccessibleName(text)
 
     def _colour(self) -> None:
         ink(self.label, self.theme.solid_ink[Tone.DOUBT])

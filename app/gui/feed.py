@@ -12,8 +12,9 @@ import apsw
 import structlog
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.gui.columns import Line
 from app.gui.models import LedgerModel
-from app.gui.pages import Wanted, look
+from app.gui.pages import Known, Look, Wanted, look
 from app.tasks import Tasks
 
 log = structlog.get_logger(__name__)
@@ -109,6 +110,11 @@ class Feed(QObject):
             self._running = True
             self._tasks.start(f"window reads {self._model.table.name}", self._run())
 
+    def read(self, connection: apsw.Connection, known: Known | None, wanted: Wanted) -> Look[Line]:
+        """On the reader's thread."""
+        table = self._model.table
+        return look(connection, table.view, known, wanted, table.line)
+
     def stop(self) -> None:
         self._stopped = True
         self._retry.stop()
@@ -124,13 +130,13 @@ class Feed(QObject):
         self._due = False
         changed, self._changed = self._changed, False
         anew, self._anew = self._anew, False
-        table, wanted = self._model.table, self._wanted()
+        wanted = self._wanted()
         known = None if anew else self._model.known
 
         try:
-            found = await self._reader.call(lambda c: look(c, table.view, known, wanted, table.line))
+            found = await self._reader.call(lambda c: self.read(c, known, wanted))
         except Exception as error:  # noqa: BLE001 - whatever it is, the view says so and tries again
-            log.warning("the window cannot read the ledger", view=table.view, error=repr(error))
+            log.warning("the window cannot read the ledger", view=self._model.table.view, error=repr(error))
             self.failed.emit(str(error) or type(error).__name__)
             self._changed |= changed
             if not self._stopped:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from app.clock import Clock
     from app.engine import HookAddress, SampleAnswer, Status
     from app.gui.feed import Reader
 
@@ -17,6 +18,9 @@ class EngineView(Protocol):
 
     home: Path
     stop_requested: asyncio.Event
+
+    @property
+    def clock(self) -> Clock: ...
 
     @property
     def reader(self) -> Reader: ...

@@ -25,20 +25,23 @@ class LedgerTab(QWidget):
         self.definition = table
         self.model = LedgerModel(table, theme_of(self.palette()), self)
         self.table = LedgerTable(self.model, self)
-        self.feed = Feed(reader, self.model, self.table.wanted, tasks, self)
+        self.feed = self.make_feed(reader, tasks)
         self.problem = Notice(self)
         self.empty = EmptyState(translated(table.empty_title), translated(table.empty_text), self)
         self._reading = EmptyState("", self.tr("Reading the ledger…"), self)
         self._stack = QStackedWidget(self)
         for page in (self._reading, self.empty, self.table):
             self._stack.addWidget(page)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.problem)
-        layout.addWidget(self._stack)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        self._column.addWidget(self.problem)
+        self._column.addWidget(self._stack, 1)
         self.feed.refreshed.connect(self._refreshed)
         self.feed.failed.connect(self._failed)
+
+    def make_feed(self, reader: Reader, tasks: Tasks) -> Feed:
+        return Feed(reader, self.model, self.table.wanted, tasks, self)
 
     @property
     def is_empty(self) -> bool:

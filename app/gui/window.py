@@ -23,6 +23,7 @@ from app.gui.formats import grouped
 from app.gui.hook_bar import HookBar
 from app.gui.memory import Memory
 from app.gui.menus import build_menus
+from app.gui.needs import NeedsTab
 from app.gui.notice import Notice
 from app.gui.ports import EngineView
 from app.gui.samples import ALERT_MESSAGE
@@ -34,9 +35,11 @@ from app.tasks import Tasks
 log = structlog.get_logger(__name__)
 
 TABLES = (signals.TABLE, refused.TABLE, orders.TABLE, reconciliation.TABLE, activity.TABLE)
-"""The tabs, left to right."""
+"""The tabs after Needs you, left to right."""
 STATUS_MS = 1_000
 """What the engine says of itself (loop lag, clock) changes without a commit: it is read this often."""
+NEEDS_EVERY = 10
+"""Looks at the status for one at what needs a person, where nothing was committed."""
 START_SIZE = (1280, 800)
 
 
@@ -48,11 +51,12 @@ class Window(QMainWindow):
         self._engine = engine
         self._tasks = Tasks()
         self._stopping = False
+        self._ticks = 0
         self._memory = Memory(engine.home, self)
         self.coalescer = Coalescer(self)
         self._clock = QTimer(self, interval=STATUS_MS)
-        self._dirty: set[str] = {table.name for table in TABLES}
         self._build()
+        self._dirty = set(self.views)
         self.menus = build_menus(self)
         self._connect()
         self._order_tabs()
@@ -74,7 +78,8 @@ class Window(QMainWindow):
         self.tabs = QTabWidget(self)
         self.tabs.setDocumentMode(True)
         self.tabs.setAccessibleName(self.tr("Views"))
-        self.views = {
+        self.needs = NeedsTab(self._engine.reader, self._engine.clock, self._tasks, self)
+        self.views: dict[str, LedgerTab] = {self.needs.definition.name: self.needs} | {
             table.name: LedgerTab(table, self._engine.reader, self._tasks, self) for table in TABLES
         }
         for view in self.views.values():
@@ -118,9 +123,10 @@ class Window(QMainWindow):
         self.detail.closed.connect(lambda: self.show_story(False))
         self.hook_bar.copied.connect(self._say_copied)
         self.notice.asked.connect(self.show_thing)
-        self.attention.asked.connect(lambda: self.show_view("orders"))
+        self.attention.asked.connect(self.show_needs)
+        self.needs.changed.connect(self._show_needs)
         self.coalescer.due.connect(self._refresh)
-        self._clock.timeout.connect(self._show_status)
+        self._clock.timeout.connect(self._tick)
 
     def _order_tabs(self) -> None:
         """Tab goes as the eye does: top to bottom, left to right."""
@@ -157,6 +163,12 @@ class Window(QMainWindow):
     def show_view(self, name: str) -> None:
         self.tabs.setCurrentWidget(self.views[name])
         self.views[name].table.setFocus()
+
+    def show_needs(self) -> None:
+        """The list of what needs a person, its worst row chosen."""
+        self.show_view("needs")
+        if self.needs.need is None and self.needs.model.rowCount():
+            self.needs.table.choose(0)
 
     def show_story(self, shown: bool) -> None:
         self.detail.setVisible(shown)
@@ -207,6 +219,7 @@ class Window(QMainWindow):
         self._dirty |= {
             view.definition.name for view in self.views.values() if view.definition.topics & topics
         }
+        self._look_at_needs()
         self._look_at_current()
         if self.detail.isVisible():
             self.detail.refresh(topics)
@@ -218,14 +231,47 @@ class Window(QMainWindow):
             self._dirty.discard(view.definition.name)
             view.refresh()
 
+    def _look_at_needs(self) -> None:
+        """Whichever tab is shown: what needs a person is counted in the title."""
+        if "needs" in self._dirty and not self._stopping:
+            self._dirty.discard("needs")
+            self.needs.refresh()
+
+    def _show_needs(self) -> None:
+        needs = self.needs.needs
+        self.attention.show_needs(needs)
+        title = translated(self.needs.definition.title)
+        pressing = any(need.severity != "info" for need in needs)
+        mark = "! " if pressing else ""
+        self.tabs.setTabText(0, f"{mark}{title} ({len(needs)})" if needs else title)
+        self._show_title()
+
+    def _show_title(self) -> None:
+        number = len(self.needs.needs)
+        title = "Onefill"
+        if number:
+            title = self.tr("({number} need you) Onefill").format(number=number)
+        if number == 1:
+            title = self.tr("(1 needs you) Onefill")
+        if self._stopping:
+            title = self.tr("Stopping… Onefill")
+        if title != self.windowTitle():
+            self.setWindowTitle(title)
+
+    def _tick(self) -> None:
+        """Some things begin to need a person by time alone."""
+        self._ticks += 1
+        if self._ticks % NEEDS_EVERY == 0:
+            self._dirty.add("needs")
+            self._look_at_needs()
+        self._show_status()
+
     def _show_status(self) -> None:
         status = self._engine.status()
         self.strip.show_status(status)
         self.trading_bar.show_state(status.trading_state)
         self.doings.show_state(status.trading_state)
         self.hook_bar.show_addresses(self._engine.hook_addresses())
-        unresolved = status.counts.get("unresolved", 0)
-        self.attention.show_count(unresolved)
         names = (
             (self.tr("Signals"), "signals"),
             (self.tr("Duplicates"), "duplicates"),
@@ -240,13 +286,7 @@ class Window(QMainWindow):
         self.place.setText(
             f"{lag.format(now=status.loop_lag_ms, most=status.loop_lag_max_ms)}    Onefill {status.version}"
         )
-        title = "Onefill"
-        if unresolved:
-            title = self.tr("({number} unresolved) Onefill").format(number=unresolved)
-        if self._stopping:
-            title = self.tr("Stopping… Onefill")
-        if title != self.windowTitle():
-            self.setWindowTitle(title)
+        self._show_title()
 
     # ------------------------------------------------------------------ coming, going
 
@@ -262,8 +302,7 @@ class Window(QMainWindow):
             if state := self._memory.state(f"columns/{name}"):
                 view.table.restore_header(state)
         chosen = self.views.get(self._memory.text("window/tab"))
-        if chosen is not None:
-            self.tabs.setCurrentWidget(chosen)
+        self.tabs.setCurrentWidget(chosen or self.views[signals.TABLE.name])
         self.show_story(self._memory.text("window/story") != "closed")
 
     def remember(self) -> None:
@@ -278,6 +317,7 @@ class Window(QMainWindow):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        self._look_at_needs()
         self._look_at_current()
         self.current.table.setFocus()
 

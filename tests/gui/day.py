@@ -8,6 +8,7 @@ from app.ledger.transaction import Transaction
 from tests.gui.rows import (
     MS,
     PRICES,
+    add_conflict,
     add_delivery,
     add_duplicate,
     add_reconciliation,
@@ -15,6 +16,7 @@ from tests.gui.rows import (
     deny,
     fill,
     lose,
+    lose_for_good,
     of,
     prepare,
     work,
@@ -125,3 +127,18 @@ def _in_doubt(tx: Transaction, at: int) -> int:
     order = of(tx, waiting)
     orders.note(tx, order, at=at, reason=f"WAITING_FOR_UNRESOLVED order=O{lost}")
     return at + step
+
+
+def needing(tx: Transaction, now: int) -> None:
+    """One of most things that need a person, some minutes before `now`."""
+    at = now - 22 * 60 * SECOND
+    lose_for_good(tx, add_signal(tx, at, symbol="MSFT", quantity="5"), at + MS)
+    long = add_signal(tx, at + SECOND, symbol="AAPL", quantity="10")
+    fill(tx, long, at + 2 * SECOND)
+    out = add_signal(tx, at + STEP, symbol="AAPL", action="exit", quantity="10")
+    tx.execute("UPDATE orders SET purpose = 'exit' WHERE claim_id = ?", (out,))
+    deny(tx, out, at + STEP + MS, "TRADING_HALTED")
+    add_conflict(tx, long, at + 2 * STEP, key="tv-7f40")
+    finding = ("warning", "drift", "BTCUSDT", "ours 0.035, the broker's 0.045")
+    held = [{"symbol": "BTCUSDT", "expected": "0.035", "broker": "0.045"}]
+    add_reconciliation(tx, at + 3 * STEP, "FINDINGS", [finding], positions=held)

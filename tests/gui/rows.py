@@ -241,6 +241,30 @@ def lose(tx: Transaction, claim: int, at: int) -> orders.Order:
     return order
 
 
+def lose_for_good(tx: Transaction, claim: int, at: int) -> orders.Order:
+    """NEEDS_OPERATOR: sent, lost, and not found out in time."""
+    reason = "DEADLINE 900 s without proof"
+    end = at + 900 * SECOND
+    return orders.move(tx, lose(tx, claim, at), State.NEEDS_OPERATOR, at=end, actor="onefill", reason=reason)
+
+
+def add_conflict(tx: Transaction, claim: int, at: int, key: str = "k1") -> int:
+    """The same key asks for another quantity; a person may admit it."""
+    delivery = add_delivery(
+        tx,
+        at,
+        "conflict",
+        claim=claim,
+        key=key,
+        status=422,
+        reason="intent_differs",
+        fields=["quantity"],
+        detail="quantity was 0.02, now 0.2",
+    )
+    tx.change("deliveries", "UPDATE deliveries SET needs = 'look' WHERE id = ?", (delivery,))
+    return delivery
+
+
 def add_duplicate(tx: Transaction, claim: int, at: int) -> int:
     tx.change("claims", "UPDATE claims SET deliveries = deliveries + 1 WHERE id = ?", (claim,))
     row = tx.one("SELECT key FROM claims WHERE id = ?", (claim,))
@@ -254,10 +278,12 @@ def add_reconciliation(
     result: str = "OK",
     findings: Sequence[tuple[str, str, str, str]] = (),
     cause: str = "timer",
+    positions: Sequence[dict[str, str]] = (),
 ) -> int:
-    """`findings`: (severity, kind, subject, detail)."""
+    """`findings`: (severity, kind, subject, detail); `positions`: symbol, expected, broker."""
     prepare(tx)
-    report = {"orders": "complete", "fills": "complete", "positions": {"AAPL": "10"}}
+    held = list(positions) or [{"symbol": "AAPL", "expected": "10", "broker": "10"}]
+    report = {"orders": "complete", "fills": "complete", "positions": held}
     run = tx.insert(
         "reconciliations",
         {

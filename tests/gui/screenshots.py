@@ -26,7 +26,7 @@ from app.engine.status import Fact  # noqa: E402
 from app.gui.application import Application  # noqa: E402
 from app.gui.theme import dark_palette, light_palette  # noqa: E402
 from app.gui.window import Window  # noqa: E402
-from tests.gui.day import trading_day  # noqa: E402
+from tests.gui.day import needing, trading_day  # noqa: E402
 from tests.gui.kit import StandIn  # noqa: E402
 
 NOW = 1_772_465_400 * 1_000_000
@@ -58,6 +58,13 @@ def _chooses(view: str, row: int) -> Callable[[Window, StandIn], object]:
         window.views[view].table.choose(row)
 
     return scene
+
+
+async def _needs(window: Window, engine: StandIn) -> None:
+    await _full(window, engine)
+    await engine.write(lambda tx: needing(tx, NOW))
+    await _settle(window)
+    window.show_needs()
 
 
 async def _trouble(window: Window, engine: StandIn) -> None:
@@ -103,6 +110,7 @@ async def _readme(window: Window, engine: StandIn) -> None:
 SCENES: dict[str, Callable[[Window, StandIn], object]] = {
     "empty": _empty,
     "signals": _chooses("signals", 0),
+    "needs": _needs,
     "ambiguous": _chooses("signals", 2),
     "refused": _chooses("refused", 0),
     "invalid": _chooses("refused", 4),

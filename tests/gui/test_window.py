@@ -235,19 +235,3 @@ async def test_accounts_that_come_and_go_change_the_strip(window: Window, engine
     engine.facts = before
     engine.announce(frozenset({"status"}))
     await until(lambda: "account:f" not in window.strip.cells)
-
-
-async def test_unresolved_orders_cannot_be_overlooked(window: Window, engine: StandIn) -> None:
-    assert not window.attention.isVisible()
-    engine.counts = {"unresolved": 1, "signals": 1204}
-    engine.announce(frozenset({"status"}))
-    await until(window.attention.isVisible)
-    assert "1 order needs you" in window.attention.label.text()
-    assert window.windowTitle() == "(1 unresolved) Onefill"
-    assert "1,204" in window.counts.text()
-    click(window.attention.button)
-    assert window.current.definition.name == "orders"
-    engine.counts = {"unresolved": 0}
-    engine.announce(frozenset({"status"}))
-    await until(lambda: not window.attention.isVisible())
-    assert window.windowTitle() == "Onefill"
