@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -159,8 +159,8 @@ class Writer:
         """Whether the oldest waiting operation has waited so long that the door should not queue another."""
         with self._lock:
             since = self._held_since
-            if since is None and self._due and self._waiting:
-                since = self._waiting[0].since
+            if since is None and self._due:
+                since = _awaited_since(self._waiting)
         return since is not None and self._clock.boot() - since > OVERDUE
 
     async def close(self) -> None:
@@ -195,7 +195,7 @@ class Writer:
             batch = [self._waiting.popleft() for _ in range(count)]
             self._due = count > 0 and bool(self._waiting)
             self._draining = count > 0
-            self._held_since = min((entry.since for entry in batch), default=None)
+            self._held_since = _awaited_since(batch)
             return batch
 
     def _put_back(self, entries: list[Entry]) -> None:
@@ -243,3 +243,8 @@ def _take_and_return_space(transaction: Transaction) -> None:
     """A change that needs new pages, so that it fails where a claim would, and leaves nothing behind."""
     transaction.set_meta("probe", " " * PROBE_BYTES)
     transaction.execute("DELETE FROM meta WHERE name = 'probe'")
+
+
+def _awaited_since(entries: Iterable[Entry]) -> int | None:
+    """Since when the oldest operation waits that somebody waits for: what is posted may take its time."""
+    return min((entry.since for entry in entries if entry.future is not None), default=None)
