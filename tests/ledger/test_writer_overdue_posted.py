@@ -8,6 +8,7 @@ from app.clock import SECOND, ManualClock
 from app.ledger.store import open_ledger
 from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
+from app.tasks import Tasks
 
 
 async def test_h20_a_posted_write_that_is_slow_does_not_shut_the_door(tmp_path: Path) -> None:
@@ -24,7 +25,7 @@ async def test_h20_a_posted_write_that_is_slow_does_not_shut_the_door(tmp_path: 
         await asyncio.to_thread(began.wait, 10)
         clock.advance(60 * SECOND)
         assert not writer.is_overdue
-        waiting = asyncio.ensure_future(writer.run(lambda tx: tx.meta("ledger_id")))
+        waiting = Tasks().start("waits", writer.run(lambda tx: tx.meta("ledger_id")))
         await asyncio.sleep(0)
         clock.advance(6 * SECOND)
         assert writer.is_overdue
