@@ -54,7 +54,10 @@ def resume(front: Front, accept_without_time: bool, why: str | None, request_id:
 @request_id_option
 @front_options
 def reconcile(front: Front, account: str | None, request_id: str) -> None:
-    """Compare ledger and broker now, for one account or for all, and print the report."""
+    """Compare ledger and broker now, for one account or for all, and print the report.
+
+    Exit code 0 where the comparison was done, whatever it found: the last line says whether they differ.
+    """
     from app.control import NotRunning, Refused, ask
 
     try:
@@ -65,7 +68,10 @@ def reconcile(front: Front, account: str | None, request_id: str) -> None:
         answer = ask_the_broker(front.home, "reconcile", {"account": account}, request_id)
     except Refused as error:
         raise Failed(str(error)) from error
-    front.emit(answer, "\n".join(_report(report) for report in answer["reports"]))
+    lines = [_report(report) for report in answer["reports"]]
+    if any(_differs(report) for report in answer["reports"]):
+        lines.append("ledger and broker differ: `onefill needs` has what can be done about it")
+    front.emit(answer, "\n".join(lines))
 
 
 def _set_trading_state(front: Front, name: str, arguments: dict[str, Any], request_id: str) -> None:
@@ -117,6 +123,10 @@ def _state_text(answer: dict[str, Any]) -> str:
     if answer.get("without_time") == "refused":
         lines.append("  signals without a time are refused since the restore: --accept-without-time ends it")
     return "\n".join(lines)
+
+
+def _differs(report: dict[str, Any]) -> bool:
+    return any(finding["severity"] != "info" for finding in report["findings"])
 
 
 def _report(report: dict[str, Any]) -> str:

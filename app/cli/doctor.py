@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from app.cli.front import Front, front_options
+from app.cli.front import Front, count_of, front_options
 
 DISK_WARNING = 1_000_000_000
 DISK_ERROR = 100_000_000
@@ -38,6 +38,12 @@ class Patient:
     settings: Any = None
     running: dict[str, Any] | None = None
     connection: Any = field(default=None, repr=False)
+    """Of a ledger that can be read; None where it cannot, and the checks of what is in it say nothing."""
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
 
 
 @click.command()
@@ -53,8 +59,7 @@ def doctor(ctx: click.Context, front: Front) -> None:
                 worst = max(worst, LEVELS.index(level))
                 front.emit({"check": name, "level": level, "seen": seen}, f"{level:<8} {name:<10} {seen}")
     finally:
-        if patient.connection is not None:
-            patient.connection.close()
+        patient.close()
     ctx.exit(worst)
 
 
@@ -105,7 +110,7 @@ def _config(patient: Patient) -> Iterator[Finding]:
         return
     sources, accounts = len(patient.settings.sources), len(patient.settings.accounts)
     live = sum(account.live for account in patient.settings.accounts)
-    yield "ok", f"{sources} sources, {accounts} accounts, {live} of them live"
+    yield "ok", f"{count_of(sources, 'source')}, {count_of(accounts, 'account')}, {live} of them live"
 
 
 def _ledger(patient: Patient) -> Iterator[Finding]:
@@ -124,20 +129,23 @@ def _ledger(patient: Patient) -> Iterator[Finding]:
     try:
         patient.connection = connection = open_read_only(path)
         if connection.execute("PRAGMA application_id").fetchall() != [(APPLICATION_ID,)]:
+            patient.close()
             yield "error", f"{path} is not an Onefill ledger: move it away"
             return
         result = connection.execute("PRAGMA quick_check(1)").fetchall()[0][0]
         broken = broken_chain(connection)
-        orders = connection.execute("SELECT count(*) FROM orders").fetchall()[0][0]
+        orders = int(str(connection.execute("SELECT count(*) FROM orders").fetchall()[0][0]))
     except apsw.Error as error:
+        patient.close()
         yield "error", f"{path} cannot be read ({error}): restore a backup"
         return
     if result != "ok":
+        patient.close()
         yield "error", f"{path} is damaged ({result}): restore a backup"
     elif broken is not None:
         yield "error", f"the audit chain is broken at event E{broken}: the file was changed from outside"
     else:
-        yield "ok", f"sound, {orders} orders, audit chain unbroken"
+        yield "ok", f"sound, {count_of(orders, 'order')}, audit chain unbroken"
     wal = path.with_name(path.name + "-wal")
     size = wal.stat().st_size if wal.exists() else 0
     if size > 64 * 1024 * 1024:
@@ -156,11 +164,27 @@ def _orders(patient: Patient) -> Iterator[Finding]:
     rows = patient.connection.execute("SELECT value FROM meta WHERE name = 'trading_state'").fetchall()
     state = rows[0][0] if rows else "active"
     if unresolved:
-        yield "warning", f"{unresolved} orders need an answer: `onefill orders`"
+        yield "warning", f"{count_of(unresolved, 'order')} of unknown fate: `onefill needs`"
     else:
         yield "ok", "none needs an answer"
-    if state != "active":
+    if state != "active" and patient.running is None:
         yield "warning", f"trading is {state.replace('_', ' ')}: `onefill resume` ends it"
+
+
+def _accounts(patient: Patient) -> Iterator[Finding]:
+    """What the last reconciliation of each account left open; a running app has said it already."""
+    if patient.connection is None or patient.running is not None:
+        return
+    from app.clock import SystemClock
+    from app.ledger.needs import needs
+    from app.ledger.standing import troubles
+
+    now = SystemClock().now()
+    found = troubles(patient.connection, needs(patient.connection, now), now)
+    for account, trouble in found.items():
+        yield "warning", f"{account}: {trouble.word}: {trouble.reason}"
+    if not found:
+        yield "ok", "ledger and brokers agreed when they were compared last"
 
 
 def _clock(patient: Patient) -> Iterator[Finding]:
@@ -213,10 +237,8 @@ def _port(patient: Patient) -> Iterator[Finding]:
         try:
             probe.bind((listener.host, listener.port))
         except OSError as error:
-            yield (
-                "error",
-                f"port {listener.port} cannot be opened ({error.strerror}): set another in the config",
-            )
+            why = f"port {listener.port} cannot be opened ({error.strerror})"
+            yield "error", f"{why}: stop what has it, set another in the config, or start with --port N"
         else:
             yield "ok", f"port {listener.port} is free"
 
@@ -229,5 +251,6 @@ CHECKS: tuple[tuple[str, Callable[[Patient], Iterator[Finding]]], ...] = (
     ("port", _port),
     ("ledger", _ledger),
     ("orders", _orders),
+    ("accounts", _accounts),
     ("clock", _clock),
 )

@@ -15,7 +15,8 @@ from typing import IO, Any
 import click
 
 MAX_CELL = 48
-"""Characters of one cell of a table; JSON has the whole."""
+MAX_LAST_CELL = 160
+"""Characters of one cell of a table, and of one in its last column; JSON and `show` have the whole."""
 
 
 class Failed(click.ClickException):
@@ -79,11 +80,15 @@ def to_json(value: Any) -> str:
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Aligned text with a head; numbers to the right."""
-    cells = [[cell(row.get(column)) for column in columns] for row in rows]
+    """Aligned text with a head; numbers to the right. The last column may be long: nothing follows."""
+    most = [*[MAX_CELL] * (len(columns) - 1), MAX_LAST_CELL]
+    cells = [
+        [cell(row.get(column), limit) for column, limit in zip(columns, most, strict=True)] for row in rows
+    ]
     heads = [column.replace("_", " ") for column in columns]
     widths = [max(len(line[i]) for line in [heads, *cells]) for i in range(len(columns))]
-    right = [all(_is_number(line[i]) or line[i] == "-" for line in cells) for i in range(len(columns))]
+    widths[-1] = 0 if not _all_numbers(cells, -1) else widths[-1]
+    right = [_all_numbers(cells, i) for i in range(len(columns))]
     return "\n".join(
         "  ".join(
             text.rjust(width) if to_right else text.ljust(width)
@@ -93,25 +98,39 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     )
 
 
-def cell(value: Any) -> str:
+def cell(value: Any, most: int = MAX_CELL) -> str:
     """A value for a person: local times, nothing as `-`, control characters shown, long text cut."""
+    text = whole(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def whole(value: Any) -> str:
+    """As `cell`, uncut."""
     if value is None or value == "":
         return "-"
     text = str(value)
     if (local := local_time(text)) is not None:
         return local
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def count_of(number: int, thing: str) -> str:
+    """`1 source`, `2 sources`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def local_time(text: str) -> str | None:
-    """`2026-03-02T12:00:00.000000Z` as the local `2026-03-02 13:00:00`; None for any other text."""
+    """`2026-03-02T12:00:00.000000Z` as the local `2026-03-02 13:00:00+01:00`; None for any other text."""
     if len(text) != 27 or text[10] != "T" or text[-1] != "Z":
         return None
     try:
-        return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return datetime.fromisoformat(text).astimezone().isoformat(sep=" ", timespec="seconds")
     except ValueError:
         return None
+
+
+def _all_numbers(cells: Sequence[Sequence[str]], column: int) -> bool:
+    return all(_is_number(line[column]) or line[column] == "-" for line in cells)
 
 
 def _is_number(text: str) -> bool:

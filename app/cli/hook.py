@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import uuid
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,13 +19,36 @@ if TYPE_CHECKING:
     from app.settings import Settings, Source
 
 TIMEOUT = 5.0
+_PLACEHOLDER = re.compile(rb"\{\{\s*([^{}]*?)\s*\}\}")
+_SAMPLE = {
+    "ticker": "SAMPLE",
+    "exchange": "SAMPLE",
+    "interval": "1",
+    "open": "10",
+    "high": "10",
+    "low": "10",
+    "close": "10",
+    "volume": "1",
+    "strategy.order.action": "buy",
+    "strategy.order.contracts": "1",
+    "strategy.order.price": "10",
+    "strategy.order.id": "Sample",
+    "strategy.market_position": "long",
+    "strategy.market_position_size": "1",
+    "strategy.prev_market_position": "flat",
+    "strategy.prev_market_position_size": "0",
+}
+"""One share of a made-up symbol, bought when flat."""
 
 
 @click.command()
 @click.argument("source", required=False)
 @front_options
 def url(front: Front, source: str | None) -> None:
-    """Show the hook addresses: SOURCE LOCAL-URL PUBLIC-URL-or-dash, one a line. They hold the tokens."""
+    """Show the hook addresses, one a line: source, local address, public address.
+
+    A dash stands where there is no public address: no tunnel of Onefill's own. They hold the tokens.
+    """
     settings = settings_of(front.home)
     sources = settings.all_sources
     if source is not None:
@@ -47,7 +72,10 @@ def url(front: Front, source: str | None) -> None:
 @click.option("--repeat", type=click.IntRange(1, 1000), default=1, help="Post it so many times.")
 @front_options
 def send(front: Front, file: IO[bytes], repeat: int) -> None:
-    """Post a sample alert (a file, or - for stdin) to the built-in source `test`: it reaches only paper."""
+    """Post a sample alert (a file, or - for stdin) to the built-in source `test`: it reaches only paper.
+
+    Placeholders as {{ticker}} are filled in with sample values, once for all repeats.
+    """
     from app.settings import TEST_SOURCE
 
     settings = settings_of(front.home)
@@ -58,7 +86,9 @@ def send(front: Front, file: IO[bytes], repeat: int) -> None:
     if port is None:
         raise Failed(f"no app is running on {front.home}: start Onefill first")
     address = _address(front.home, settings, test, port)
-    body = file.read()
+    body, filled = _filled_in(file.read())
+    if filled:
+        click.echo(f"onefill: filled in as TradingView would: {', '.join(filled)}", err=True)
     statuses = []
     for _ in range(repeat):
         status, answer = _post(settings.listener.host, port, address, body)
@@ -69,6 +99,24 @@ def send(front: Front, file: IO[bytes], repeat: int) -> None:
             click.echo(f"{status} {answer if isinstance(answer, str) else to_json(answer)}")
     if any(status != 200 for status in statuses):
         raise click.exceptions.Exit(1)
+
+
+def _filled_in(body: bytes) -> tuple[bytes, list[str]]:
+    """The body with each `{{placeholder}}` replaced by a sample value, and what was replaced by what."""
+    now = datetime.now(UTC)
+    values = {
+        "timenow": now.isoformat().replace("+00:00", "Z"),
+        "time": now.replace(second=0, microsecond=0).isoformat().replace("+00:00", "Z"),
+        **_SAMPLE,
+    }
+    filled: dict[str, None] = {}
+
+    def value(match: re.Match[bytes]) -> bytes:
+        name = match[1].decode("utf-8", "replace")
+        filled[f"{name} = {values.get(name, 'sample')}"] = None
+        return values.get(name, "sample").encode()
+
+    return _PLACEHOLDER.sub(value, body), list(filled)
 
 
 def settings_of(home: Path) -> Settings:

@@ -10,12 +10,22 @@ from typing import Any
 
 import click
 
-from app.cli.front import Failed, Front, cell, front_options, read_since, table
-from app.cli.story import story_text
+from app.cli.front import Failed, Front, cell, front_options, read_since, table, whole
+from app.cli.story import story_text, warnings_of
 
 TABLES: dict[str, tuple[str, ...]] = {
     "signals": ("id", "first_seen", "source", "symbol", "action", "quantity", "deliveries", "outcome", "key"),
-    "deliveries": ("id", "received_at", "source", "verdict", "http_status", "reason", "signal", "ack_ms"),
+    "deliveries": (
+        "id",
+        "received_at",
+        "source",
+        "verdict",
+        "http_status",
+        "reason",
+        "signal",
+        "ack_ms",
+        "warnings",
+    ),
     "orders": (
         "id",
         "signal",
@@ -46,9 +56,14 @@ def ledger_of(home: Path) -> Iterator[Any]:
     import apsw
 
     from app.ledger.reader import open_read_only
-    from app.ledger.store import APPLICATION_ID, FILE_NAME
+    from app.ledger.store import APPLICATION_ID, FILE_NAME, MARKER_NAME
 
     path = home / FILE_NAME
+    if not path.exists() and (home / MARKER_NAME).exists():
+        raise Failed(
+            f"the ledger {path} is missing, and {MARKER_NAME} says that there was one: put it back, or go "
+            f"back to a copy in {home / 'backups'} with `onefill restore FILE`"
+        )
     if not path.exists():
         raise Failed(f"there is no ledger in {home} yet: start Onefill first, or name another --home")
     try:
@@ -74,6 +89,8 @@ def _listing(name: str, *, timed: bool = True) -> click.Command:
             rows = queries.select(connection, name, limit=limit, since=since)
         for row in rows:
             del row["number"]
+            if name == "deliveries" and not front.json:
+                row["warnings"] = "; ".join(warnings_of(row))
         front.emit_rows(rows, TABLES[name], f"no {name}")
 
     options: list[Callable[..., Any]] = [
@@ -125,7 +142,7 @@ def status(front: Front) -> None:
         found = _at_rest(home)
     except Refused as error:
         raise Failed(str(error)) from error
-    found["needs"] = _needs(home)
+    found["needs"], found["turned_away"] = _needs(home), _turned_away(home)
     front.emit(found, _status_text(found))
 
 
@@ -137,6 +154,20 @@ def _needs(home: Path) -> list[dict[str, Any]]:
         return needs_of(home)[:NEEDS]
     except Failed:
         return []
+
+
+def _turned_away(home: Path) -> dict[str, int]:
+    """By reason, of the last day: requests that failed authentication and have no row."""
+    from app.clock import SystemClock
+    from app.ledger.counts import Counts
+
+    try:
+        with ledger_of(home) as connection:
+            counts = Counts()
+            counts.read_strangers(connection, SystemClock().now())
+    except Failed:
+        return {}
+    return counts.turned_away
 
 
 def _at_rest(home: Path) -> dict[str, Any]:
@@ -166,18 +197,46 @@ def _status_text(found: dict[str, Any]) -> str:
         )
         lines = [
             f"Onefill {found['version']}  {found['state']}  port {found['port']}  home {found['home']}",
-            table(found["facts"], ("name", "word", "level", "reason")).partition("\n")[2],
+            *_fact_lines(found["facts"]),
             f"loop lag {now:.0f} ms, at most {minute:.0f} ms in a minute, {ever:.0f} ms since the start",
         ]
     else:
         lines.append(f"trading {found['trading_state'].replace('_', ' ')}")
-    lines.append(", ".join(f"{name} {cell(number)}" for name, number in found["counts"].items()))
+    lines.append(
+        ", ".join(f"{name.replace('_', ' ')} {cell(number)}" for name, number in found["counts"].items())
+    )
+    if found["turned_away"]:
+        from app.ledger.counts import STRANGE
+
+        reasons = [
+            f"{number} with {STRANGE[name]}"
+            if name in STRANGE
+            else f"{number} for {_OTHERWISE.get(name, name)}"
+            for name, number in found["turned_away"].items()
+        ]
+        lines.append(f"turned away within a day, nothing kept: {', '.join(reasons)}")
     if found["needs"]:
         from app.cli.operator import needs_text
 
         lines.append(f"needs you: {found['counts'].get('needs', len(found['needs']))} (onefill needs)")
         lines.append(needs_text(found["needs"][:FIRST], actions=False))
     return "\n".join(lines)
+
+
+_OTHERWISE = {
+    "path": "no hook's path",
+    "method": "another method than POST",
+    "browser": "a browser",
+    "host": "another host",
+    "malformed": "what is not HTTP",
+}
+
+
+def _fact_lines(facts: list[dict[str, Any]]) -> list[str]:
+    """A line a fact, its reason whole."""
+    shown = table(facts, ("name", "word", "level")).splitlines()[1:]
+    widest = max(len(line) for line in shown)
+    return [f"{line.ljust(widest)}  {whole(fact['reason'])}" for line, fact in zip(shown, facts, strict=True)]
 
 
 @click.command()

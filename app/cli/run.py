@@ -133,6 +133,7 @@ async def _serve(home: Path, port: int | None) -> int:
                 await engine.stop_requested.wait()
         finally:
             await engine.stop()
+        _say(f"onefill stopped ({engine.stop_reason or 'done'})")
     finally:
         restore()
     return 1 if engine.fatal else 0
@@ -141,8 +142,13 @@ async def _serve(home: Path, port: int | None) -> int:
 def _say_ready(engine: Engine) -> None:
     host = engine.settings.listener.host
     shown = f"[{host}]" if ":" in host else host
+    _say(f"onefill ready http://{shown}:{engine.status().port} home={engine.home}")
+
+
+def _say(line: str) -> None:
+    """A line on stdout; whoever was to read it may be gone."""
     with contextlib.suppress(OSError):
-        print(f"onefill ready http://{shown}:{engine.status().port} home={engine.home}", flush=True)
+        print(line, flush=True)
 
 
 def _stop_on_signals(engine: Engine) -> Callable[[], None]:

@@ -19,4 +19,4 @@ def _text(name: str) -> str:
     return "" if path is None else path.read_text(encoding="utf-8")
 
 
-ALERT_MESSAGE = _text("sample-alert.json")
+ALERT_MESSAGE = _text("tradingview-message.json")

@@ -88,7 +88,7 @@ class Counts:
         self._verdicts.update({row["verdict"]: row["n"] for row in verdicts})
         self._delivery = max((row["last"] for row in verdicts), default=self._delivery)
         self._read_orders(connection)
-        self._read_strangers(connection, now)
+        self.read_strangers(connection, now)
 
     def _read_orders(self, connection: apsw.Connection) -> None:
         still = read(
@@ -106,7 +106,8 @@ class Counts:
         self._orders = Counter({row["state"]: row["n"] for row in still}) + self._lost
         self._orders.update({row["state"]: row["n"] for row in rest})
 
-    def _read_strangers(self, connection: apsw.Connection, now: int) -> None:
+    def read_strangers(self, connection: apsw.Connection, now: int) -> None:
+        """Only who was turned away; blocking."""
         rows = read(
             connection,
             "SELECT hour, reason, count FROM unauthenticated WHERE hour > ? ORDER BY hour, reason",

@@ -298,7 +298,10 @@ class Door:
 
 def _why(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE or getattr(error, "winerror", None) == 10048:
-        return f"port {port} is taken by another program: stop it, or set another port under [listener]"
+        return (
+            f"port {port} is taken by another program: stop it, set another port under [listener],"
+            " or start with --port N"
+        )
     if error.errno == errno.EACCES:
         return f"port {port} is not free for this user: set one above 1023 under [listener]"
     return f"{host} port {port} cannot be opened: {error.strerror or error}"

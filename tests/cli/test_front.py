@@ -42,7 +42,7 @@ def test_a_time_is_shown_in_the_local_zone(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     try:
-        assert local_time("2026-03-02T12:00:00.000000Z") == "2026-03-02 13:00:00"
+        assert local_time("2026-03-02T12:00:00.000000Z") == "2026-03-02 13:00:00+01:00"
     finally:
         monkeypatch.undo()
         time.tzset()

@@ -112,7 +112,9 @@ def test_doctor_is_content_with_a_sound_home_and_with_a_new_one(home: Path, tmp_
     config.write_text(config.read_text().replace("port = 8787", "port = 0"))
     assert _levels(home) == (
         0,
-        dict.fromkeys(("home", "app", "config", "secrets", "port", "ledger", "orders", "clock"), "ok"),
+        dict.fromkeys(
+            ("home", "app", "config", "secrets", "port", "ledger", "orders", "accounts", "clock"), "ok"
+        ),
     )
     assert run("doctor", "--home", tmp_path / "new").code == 0
     assert not (tmp_path / "new").exists()
@@ -130,3 +132,24 @@ def test_doctor_names_what_is_wrong(home: Path) -> None:
     code, levels = _levels(home)
     assert code == 2
     assert (levels["config"], levels["ledger"]) == ("error", "error")
+
+
+def test_a_damaged_ledger_is_one_line_of_doctor_and_no_traceback(home: Path) -> None:
+    ledger = home / "ledger.sqlite3"
+    content = bytearray(ledger.read_bytes())
+    content[4096 : len(content)] = b"\xff" * (len(content) - 4096)
+    ledger.write_bytes(content)
+    done = run("doctor", "--home", home, "--json")
+    assert done.code == 2
+    (found,) = [each for each in done.objects if each["check"] == "ledger"]
+    assert found["level"] == "error"
+    assert "restore a backup" in found["seen"]
+    assert {"orders", "accounts", "clock"}.isdisjoint(each["check"] for each in done.objects)
+
+
+def test_a_ledger_that_was_lost_is_told_from_one_that_never_was(home: Path) -> None:
+    (home / "ledger.sqlite3").unlink()
+    for command in ("status", "orders"):
+        problem = refused(run(command, "--home", home))
+        assert "is missing" in problem
+        assert "onefill restore FILE" in problem

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.kit import refused, run
-from tests.crash.program import ROOT, Program, alert
+from tests.crash.program import ROOT, Program, alert, until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the control channel of Windows is a pipe")
 
@@ -68,6 +68,45 @@ def test_send_of_what_the_door_refuses_is_exit_1(program: Program) -> None:
     assert run("send", "/nowhere/alert.json", "--home", program.home).code == 2
 
 
+def test_the_samples_that_are_shipped_can_be_sent_and_each_sending_is_another_signal(
+    program: Program,
+) -> None:
+    for name in ("sample-alert.json", "sample-alert.json", "tradingview-message.json"):
+        done = run("send", ROOT / "resources" / name, "--home", program.home)
+        assert done.code == 0, done
+        assert done.out.startswith('200 {"status": "accepted"')
+        assert "filled in as TradingView would: " in done.err
+    twice = run("send", ROOT / "resources" / "sample-alert.json", "--repeat", "2", "--home", program.home)
+    assert [json.loads(line[4:])["status"] for line in twice.lines] == ["accepted", "duplicate"]
+
+
+def test_a_label_for_a_key_is_said_in_the_answer_the_list_and_the_story(program: Program) -> None:
+    done = run("send", "-", "--home", program.home, stdin=json.dumps({**alert("x"), "key": "my-first-alert"}))
+    answer = json.loads(done.out[4:])
+    assert any("label" in sentence for sentence in answer["warnings"])
+    assert "label" in run("deliveries", "--home", program.home, "--limit", "1").out
+    assert "warning: " in run("show", answer["signal"], "--home", program.home).out
+
+
+def test_the_story_says_from_what_to_what_an_order_moved(program: Program) -> None:
+    done = run("send", "-", "--home", program.home, stdin=json.dumps(alert("moves")))
+    answer = json.loads(done.out[4:])
+    program.settled_orders(1)
+    told = run("show", answer["signal"], "--home", program.home).out
+    assert " PENDING -> SUBMITTING" in told
+
+
+def test_who_was_turned_away_is_counted_where_a_person_looks(tmp_path: Path) -> None:
+    with Program(tmp_path / "home") as other:
+        other.start()
+        assert other.post(alert("lost"), source="nobody").status == 404
+        until(lambda: other.status()["counts"].get("turned_away") == 1, "the count")
+        shown = run("status", "--home", other.home)
+        assert "1 with a wrong token or an unknown source" in shown.out
+        assert run("doctor", "--home", other.home).code == 1
+        other.end()
+
+
 def test_h26_halt_and_resume_reach_the_app_once_each(program: Program) -> None:
     (first,) = run("halt", "--home", program.home, "--json", "--request-id", "h-1").objects
     assert program.status()["trading_state"] == "halted"
@@ -115,7 +154,7 @@ def test_serve_imports_no_qt(tmp_path: Path) -> None:
     assert process.stdout.readline().startswith("onefill ready http://127.0.0.1:")
     process.terminate()
     rest, _ = process.communicate(timeout=20)
-    assert rest == "[]\n"
+    assert rest == "onefill stopped (SIGTERM)\n[]\n"
     assert process.returncode == 0
 
 
