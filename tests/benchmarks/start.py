@@ -6,7 +6,6 @@ for, is timed by itself on the same file.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import statistics
 import subprocess
@@ -14,10 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-import apsw
 import msgspec
 
-from app.ledger.store import FILE_NAME
+from app.ledger import store
 from tests.benchmarks.homes import make_home
 from tests.benchmarks.plan import Plan
 from tests.benchmarks.processes import PATIENCE, ROOT, environment
@@ -48,7 +46,7 @@ def measure(plan: Plan) -> Starts:
     # What the first start after a long time does once (recovery, its mark) is not what every start does.
     for home in (empty, long):
         _start(home)
-    path = long / FILE_NAME
+    path = long / store.FILE_NAME
     found = Starts(
         claims=plan.claims,
         megabytes=path.stat().st_size / 1e6,
@@ -93,14 +91,9 @@ def _start(home: Path) -> float:
 
 
 def _check(path: Path) -> float:
-    """What `app.ledger.store` runs at each start, on a connection like its own."""
+    """What `open_ledger` does to a ledger that is there, before it writes to it."""
     began = time.perf_counter()
-    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    with contextlib.closing(apsw.Connection(uri, flags=flags)) as connection:
-        answer = connection.execute("PRAGMA quick_check(1)").fetchall()
-    if answer != [("ok",)]:
-        raise SystemExit(f"the measured ledger is damaged: {answer}")
+    store._inspect(path, None, None)
     return time.perf_counter() - began
 
 
