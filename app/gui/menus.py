@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,18 @@ def build_menus(window: Window) -> Menus:
         (tr("&Signals"), (menus.copy_address, menus.copy_message, doings.test_signal, None, menus.quit)),
         (tr("&Edit"), (menus.copy_cell, menus.copy_row, menus.copy_story)),
         (tr("&View"), (*menus.views.values(), None, menus.story, menus.refresh)),
-        (tr("&Trading"), (doings.halt, doings.exits_only, doings.resume, None, doings.reconcile)),
+        (
+            tr("&Trading"),
+            (
+                doings.halt,
+                doings.exits_only,
+                doings.resume,
+                None,
+                doings.reconcile,
+                None,
+                *_decisions(window),
+            ),
+        ),
     )
     for title, actions in contents:
         menu = window.menuBar().addMenu(title)
@@ -70,6 +81,14 @@ def build_menus(window: Window) -> Menus:
     for view in window.views.values():
         view.table.set_menu([menus.copy_cell, menus.copy_row, menus.copy_story])
     return menus
+
+
+def _decisions(window: Window) -> Iterator[QAction | None]:
+    """In groups: unresolved orders, signals and orders, positions, retention."""
+    for name, action in window.decisions.actions.items():
+        if name in ("replay", "close", "purge"):
+            yield None
+        yield action
 
 
 def _shows(window: Window, name: str) -> Callable[[], None]:

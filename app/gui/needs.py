@@ -6,16 +6,18 @@ The list is the engine's own query; nothing is left out here, and nothing is dec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Mapping
 
 import apsw
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from app.clock import Clock
 from app.gui.columns import TIME, Cell, Column, Line, Table, text_cell, time_cell, word_cell
 from app.gui.feed import Feed, Reader
 from app.gui.formats import one_line
+from app.gui.hook_bar import button
 from app.gui.models import LedgerModel
 from app.gui.notice import Card
 from app.gui.pages import PAGE_ROWS, Known, Look, Wanted
@@ -112,10 +114,9 @@ def _story_of(connection: apsw.Connection, need: Need) -> str:
 
 
 class NeedsTab(LedgerTab):
-    """`changed` comes after each look; `chosen` with the need under the cursor, or None."""
+    """`changed` comes after each look and each choice."""
 
     changed = Signal()
-    chosen = Signal(object)
 
     def __init__(self, reader: Reader, clock: Clock, tasks: Tasks, parent: QWidget | None = None) -> None:
         self._clock = clock
@@ -162,7 +163,6 @@ class NeedsTab(LedgerTab):
 
     def _tell(self) -> None:
         self.bar.show_need(self.need)
-        self.chosen.emit(self.need)
         self.changed.emit()
 
 
@@ -178,7 +178,7 @@ class NeedBar(Card):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.buttons: list[QToolButton] = []
+        self.buttons: dict[str, QToolButton] = {}
         self._row = QHBoxLayout()
         self._row.setSpacing(6)
         self._row.addStretch(1)
@@ -189,16 +189,16 @@ class NeedBar(Card):
         column.addLayout(self._row)
         self.hide()
 
-    def set_buttons(self, buttons: Iterable[QToolButton]) -> None:
+    def set_actions(self, actions: Mapping[str, QAction]) -> None:
         """All that there are; which of them are shown is up to the need."""
-        self.buttons = list(buttons)
-        for place, button in enumerate(self.buttons):
-            self._row.insertWidget(place, button)
-            button.hide()
+        for place, (name, action) in enumerate(actions.items()):
+            self.buttons[name] = button(action, self)
+            self._row.insertWidget(place, self.buttons[name])
+            self.buttons[name].hide()
 
-    def show_buttons(self, shown: Sequence[QToolButton]) -> None:
-        for button in self.buttons:
-            button.setVisible(button in shown)
+    def show_offers(self, offered: Container[str]) -> None:
+        for name, each in self.buttons.items():
+            each.setVisible(name in offered)
 
     def show_need(self, need: Need | None) -> None:
         self.setVisible(need is not None)

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QSplitter, QTabW
 from app.gui import activity, orders, reconciliation, refused, signals
 from app.gui.attention import Attention
 from app.gui.columns import translated
+from app.gui.decisions import Decisions, Offers, offers_of_delivery, offers_of_need, offers_of_order
 from app.gui.detail import DetailPane
 from app.gui.doings import Doings
 from app.gui.feed import Coalescer
@@ -73,6 +74,7 @@ class Window(QMainWindow):
         self.attention = Attention(self)
         self.notice = Notice(self)
         self.doings = Doings(self._engine, self._tasks, self.notice, self)
+        self.decisions = Decisions(self._engine, self._tasks, self.notice, self)
         self.hook_bar = HookBar(self)
         self.trading_bar = TradingBar(self.doings.halt, self.doings.exits_only, self.doings.resume, self)
         self.tabs = QTabWidget(self)
@@ -84,6 +86,7 @@ class Window(QMainWindow):
         }
         for view in self.views.values():
             self.tabs.addTab(view, translated(view.definition.title))
+        self.needs.bar.set_actions({**self.decisions.actions, "reconcile": self.doings.reconcile})
         self.detail = DetailPane(self._engine.reader, self._tasks, self)
         self.splitter = QSplitter(Qt.Orientation.Horizontal, self)
         self.splitter.setChildrenCollapsible(False)
@@ -119,7 +122,10 @@ class Window(QMainWindow):
         for view in self.views.values():
             view.table.chosen.connect(self.detail.open_line)
             view.table.opened.connect(self._open_story)
+            view.table.chosen.connect(lambda _line: self._offer())
+            view.counted.connect(lambda _rows: self._offer())
         self.tabs.currentChanged.connect(lambda _place: self._look_at_current())
+        self.tabs.currentChanged.connect(lambda _place: self._offer())
         self.detail.closed.connect(lambda: self.show_story(False))
         self.hook_bar.copied.connect(self._say_copied)
         self.notice.asked.connect(self.show_thing)
@@ -142,6 +148,7 @@ class Window(QMainWindow):
             self.notice.close_button,
             self.tabs.tabBar(),
             *(view.table for view in self.views.values()),
+            *self.needs.bar.buttons.values(),
             self.detail.copy_button,
             self.detail.close_button,
             self.detail.text,
@@ -184,6 +191,19 @@ class Window(QMainWindow):
     def _open_story(self) -> None:
         self.show_story(True)
         self.detail.text.setFocus()
+
+    def _offer(self) -> None:
+        """What can be done about what is chosen, for menu, keys and buttons."""
+        line = self.current.table.current_line
+        offers: Offers = {}
+        if self.current is self.needs:
+            offers = offers_of_need(self.needs.need)
+            self.needs.bar.show_offers(offers)
+        elif line is not None and self.current.definition.name == "orders":
+            offers = offers_of_order(line.row)
+        elif line is not None and self.current.definition.name == "refused":
+            offers = offers_of_delivery(line.row)
+        self.decisions.offer(offers)
 
     def refresh_now(self) -> None:
         """Reads everything again, nothing taken from earlier."""
@@ -353,6 +373,7 @@ class Window(QMainWindow):
         self.coalescer.stop()
         self._clock.stop()
         self.doings.stop()
+        self.decisions.stop()
         self.detail.stop()
         for view in self.views.values():
             view.stop()

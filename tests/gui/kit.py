@@ -55,8 +55,13 @@ class StandIn:
             HookAddress("test", f"http://127.0.0.1:8787/hook/test/{TOKEN[::-1]}"),
         ]
         self.commands: list[tuple[str, dict[str, Any], str, str]] = []
+        self.tries: list[tuple[str, dict[str, Any], str, str]] = []
         self.samples = 0
+        self.answers: dict[str, dict[str, Any]] = {}
+        """To a person's decisions, by the command."""
         self.refuse: str | None = None
+        self.refuse_to_do: str | None = None
+        """What is only tried is answered."""
         self.hold = asyncio.Event()
         self.hold.set()
         self.listeners: list[Callable[[frozenset[str]], None]] = []
@@ -129,6 +134,8 @@ class StandIn:
     async def command(
         self, name: str, arguments: Mapping[str, Any], *, actor: str, request_id: str
     ) -> dict[str, Any]:
+        if name in self.answers:
+            return await self._decide(name, dict(arguments), actor, request_id)
         self.commands.append((name, dict(arguments), actor, request_id))
         await self.hold.wait()
         if self.refuse is not None:
@@ -148,3 +155,15 @@ class StandIn:
             "resting": [],
             "waiting": [],
         }
+
+    async def _decide(
+        self, name: str, arguments: dict[str, Any], actor: str, request_id: str
+    ) -> dict[str, Any]:
+        tried = arguments.pop("dry_run", False)
+        (self.tries if tried else self.commands).append((name, arguments, actor, request_id))
+        if not tried:
+            await self.hold.wait()
+        refused = self.refuse if tried else self.refuse_to_do or self.refuse
+        if refused is not None:
+            raise CommandRefused(refused)
+        return {"dry_run": tried, **self.answers[name]}

@@ -19,8 +19,8 @@ os.environ.setdefault("TZ", "Europe/Amsterdam")
 time.tzset()
 
 import qasync  # noqa: E402
-from PySide6.QtGui import QPalette  # noqa: E402
-from PySide6.QtWidgets import QApplication  # noqa: E402
+from PySide6.QtGui import QPainter, QPalette  # noqa: E402
+from PySide6.QtWidgets import QApplication, QDialog  # noqa: E402
 
 from app.engine.status import Fact  # noqa: E402
 from app.gui.application import Application  # noqa: E402
@@ -67,6 +67,14 @@ async def _needs(window: Window, engine: StandIn) -> None:
     window.show_needs()
 
 
+async def _deciding(window: Window, engine: StandIn) -> None:
+    await _needs(window, engine)
+    window.needs.table.choose(1)
+    await _settle(window)
+    window.decisions.actions["not_placed"].trigger()
+    await _settle(window)
+
+
 async def _trouble(window: Window, engine: StandIn) -> None:
     await _full(window, engine)
     engine.trading_state = "halted"
@@ -111,6 +119,7 @@ SCENES: dict[str, Callable[[Window, StandIn], object]] = {
     "empty": _empty,
     "signals": _chooses("signals", 0),
     "needs": _needs,
+    "deciding": _deciding,
     "ambiguous": _chooses("signals", 2),
     "refused": _chooses("refused", 0),
     "invalid": _chooses("refused", 4),
@@ -133,7 +142,12 @@ async def _picture(out: Path, scene: str, palette: str, size: str) -> None:
         await _settle(window)
         await SCENES[scene](window, engine)  # type: ignore[misc]
         await _settle(window)
-        window.grab().save(str(out / f"{scene}-{palette}-{size}.png"))
+        picture = window.grab()
+        for dialog in window.findChildren(QDialog):
+            # A dialog is a window of its own: it is put where it stands over its parent.
+            with QPainter(picture) as painter:
+                painter.drawPixmap(window.rect().center() - dialog.rect().center(), dialog.grab())
+        picture.save(str(out / f"{scene}-{palette}-{size}.png"))
         await window.shut()
         await engine.close()
 

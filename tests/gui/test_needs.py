@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.clock import SECOND
 from app.gui.window import Window
+from app.ledger.transaction import Transaction
 from tests.gui import rows
 from tests.gui.hands import click, until
 from tests.gui.kit import StandIn
@@ -13,7 +14,7 @@ async def two_needs(engine: StandIn) -> None:
     """A conflict, which is a warning, then an order that only a person can decide."""
     at = engine.clock.now()
 
-    def write(tx: rows.Transaction) -> None:
+    def write(tx: Transaction) -> None:
         first = rows.add_signal(tx, at, key="k1", key_source="body")
         rows.add_conflict(tx, first, at + SECOND)
         rows.lose_for_good(tx, rows.add_signal(tx, at + 2 * SECOND, symbol="BTCUSDT"), at + 3 * SECOND)
@@ -86,7 +87,7 @@ async def test_it_is_quiet_again_when_the_last_thing_is_settled(window: Window, 
 async def test_a_note_is_counted_and_not_shouted(window: Window, engine: StandIn) -> None:
     at = engine.clock.now()
 
-    def second_signal(tx: rows.Transaction) -> None:
+    def second_signal(tx: Transaction) -> None:
         repeat = rows.add_duplicate(tx, rows.add_signal(tx, at), at + 60 * SECOND)
         tx.change("deliveries", "UPDATE deliveries SET needs = 'look' WHERE id = ?", (repeat,))
 
@@ -100,7 +101,7 @@ async def test_h10_an_exit_answered_503_begins_to_need_somebody_by_time_alone(
 ) -> None:
     at = engine.clock.now()
 
-    def told_503(tx: rows.Transaction) -> None:
+    def told_503(tx: Transaction) -> None:
         lost = rows.add_delivery(tx, at, "not_accepted", status=503, reason="ledger_full", key="x1")
         tx.change("deliveries", "UPDATE deliveries SET needs = 'exit' WHERE id = ?", (lost,))
 
@@ -118,7 +119,7 @@ async def test_differences_with_the_broker_open_the_reconciliation_that_found_th
 ) -> None:
     at = engine.clock.now()
 
-    def drift(tx: rows.Transaction) -> int:
+    def drift(tx: Transaction) -> int:
         rows.fill(tx, rows.add_signal(tx, at, symbol="BTCUSDT", quantity="0.01"), at + 1)
         finding = ("warning", "drift", "BTCUSDT", "ours 0.01, the broker's 0.045")
         held = [{"symbol": "BTCUSDT", "expected": "0.01", "broker": "0.045"}]
