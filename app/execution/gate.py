@@ -216,7 +216,8 @@ class _Case:
             limit_price=order.limit_price,
             stop_price=order.stop_price,
             tif=order.tif,
-            reference_price=self.claim.signal.price,
+            # What a later leg of an exit closes came long after the alert: its price is none any more.
+            reference_price=self.claim.signal.price if order.leg == 1 else None,
         )
         number = self.tx.one("SELECT count(*) FROM attempts WHERE order_id = ?", (order.id,))
         attempt = self.tx.insert(

@@ -25,7 +25,7 @@ from app.brokers.base import (
 from app.domain.freshness import MAX_SKEW
 from app.domain.order import OrdStatus, State
 from app.domain.risk import TradingState
-from app.execution import resend
+from app.execution import continuation, resend
 from app.execution.ruling import BROKER, trading_state
 from app.ledger import orders
 from app.ledger.orders import BookedFill, Order
@@ -128,14 +128,20 @@ def is_news(order: Order, seen: BrokerOrder) -> bool:
 def merge(tx: Transaction, order: Order, seen: BrokerOrder, fills: Iterable[Fill], now: int) -> Order:
     """Brings an order up to what a look showed: fills first, then its status, and DONE when both agree.
 
-    Fills that come after DONE are booked all the same.
+    Fills that come after DONE are booked all the same; an exit behind it that asked for all goes on.
     """
+    order = _merge(tx, order, seen, fills, now)
+    continuation.go_on(tx, order, now)
+    return order
+
+
+def _merge(tx: Transaction, order: Order, seen: BrokerOrder, fills: Iterable[Fill], now: int) -> Order:
     actor = f"broker:{order.account}"
     if order.state in (State.SUBMITTING, State.AMBIGUOUS, State.NEEDS_OPERATOR, State.NOT_PLACED):
         order = place(tx, order, seen, now, actor=actor)
     if order.state not in (State.WORKING, State.DONE):
         return order
-    order = book_fills(tx, order, fills, now)
+    order = _book_fills(tx, order, fills, now)
     if order.filled_quantity != seen.filled_quantity:
         return order
     if order.state is State.WORKING and seen.status.is_terminal:
@@ -150,6 +156,13 @@ def merge(tx: Transaction, order: Order, seen: BrokerOrder, fills: Iterable[Fill
 
 
 def book_fills(tx: Transaction, order: Order, fills: Iterable[Fill], now: int) -> Order:
+    """The same for fills alone."""
+    order = _book_fills(tx, order, fills, now)
+    continuation.go_on(tx, order, now)
+    return order
+
+
+def _book_fills(tx: Transaction, order: Order, fills: Iterable[Fill], now: int) -> Order:
     """Books what is new of an order's fills; one that was called canceled and fills after all is Filled."""
     booked = [BookedFill(fill.exec_id, fill.quantity, fill.price, fill.fee, fill.at) for fill in fills]
     order = orders.add_fills(tx, order, booked, at=now)
