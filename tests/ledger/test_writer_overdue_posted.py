@@ -24,7 +24,8 @@ async def test_h20_a_posted_write_that_is_slow_does_not_shut_the_door(tmp_path: 
         writer.post(slow)
         await asyncio.to_thread(began.wait, 10)
         clock.advance(60 * SECOND)
-        assert not writer.is_overdue
+        overdue_by_posted = writer.is_overdue
+        assert not overdue_by_posted
         waiting = Tasks().start("waits", writer.run(lambda tx: tx.meta("ledger_id")))
         await asyncio.sleep(0)
         clock.advance(6 * SECOND)
