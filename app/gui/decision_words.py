@@ -127,9 +127,8 @@ def what_is_known(connection: apsw.Connection, order: str) -> str:
     text = tr("{order}: {what} in {account}, {filled} filled as far as we know.").format(
         order=order, what=what, account=row["account"], filled=row["filled_quantity"]
     )
-    text += "\n" + tr("Sent {number} times, as {id}.").format(
-        number=row["attempts"], id=row["client_order_id"]
-    )
+    sent = tr("Sent once, as {id}.") if row["attempts"] == 1 else tr("Sent {number} times, as {id}.")
+    text += "\n" + sent.format(number=row["attempts"], id=row["client_order_id"])
     looks = read(
         connection,
         "SELECT result, count(*) AS n FROM evidence WHERE order_id = ? GROUP BY result ORDER BY result",

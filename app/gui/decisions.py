@@ -46,7 +46,7 @@ def offers_of_order(row: Row) -> Offers:
         found |= {answer: {**seen, "answer": answer} for answer in ("look_again", "not_placed", "placed")}
     if state in ("PENDING", "SUBMITTING", "WORKING"):
         found["cancel"] = seen
-    if state in ("DENIED", "NOT_PLACED"):
+    if state in ("DENIED", "NOT_PLACED") or (state == "DONE" and row["filled_quantity"] == "0"):
         found["replay"] = seen
     return found
 
@@ -89,7 +89,7 @@ class Decisions(QObject):
         tr = self.tr
         return {
             "look_again": _Kind(tr("&Look again…"), "Ctrl+Shift+L", self._look_again, say.resolved),
-            "placed": _Kind(tr("It is &order…"), "Ctrl+Shift+O", self._placed, say.resolved),
+            "placed": _Kind(tr("It is &order X…"), "Ctrl+Shift+O", self._placed, say.resolved),
             "not_placed": _Kind(tr("It was not &placed…"), "Ctrl+Shift+P", self._not_placed, say.resolved),
             "replay": _Kind(tr("Repla&y…"), "Ctrl+Shift+Y", self._replay, say.replayed),
             "admit": _Kind(tr("&Admit as new signal…"), "Ctrl+Shift+A", self._admit, say.admitted),

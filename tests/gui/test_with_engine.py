@@ -15,6 +15,7 @@ from app.gui.samples import ALERT_MESSAGE
 from app.gui.window import Window
 from app.listener.body import read_body
 from tests.gui.hands import click, until
+from tests.gui.test_decisions import dialog_of, opened, write
 
 
 async def test_a_test_signal_becomes_a_filled_order_in_the_window(qapp: QApplication, tmp_path: Path) -> None:
@@ -43,6 +44,59 @@ async def test_a_test_signal_becomes_a_filled_order_in_the_window(qapp: QApplica
         assert "TRADING_HALTED" in str(window.current.model.index(0, 10).data())
         window.show_view("reconciliation")
         await until(lambda: window.current.is_shown_as_table)
+    finally:
+        window.say_stopping()
+        await engine.stop()
+        await window.shut()
+
+
+async def test_h26_close_and_a_refused_replay_by_buttons_on_the_real_engine(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    engine = Engine(tmp_path, port=0)
+    await engine.start()
+    window = Window(engine)
+    window.show()
+    try:
+        await until(lambda: "Ready" in window.strip.cells["account:paper"].word.text())
+        window.doings.test_signal.trigger()
+        window.show_view("orders")
+        await until(lambda: window.current.model.rowCount() == 1)
+        await until(lambda: window.current.model.index(0, 7).data() == "✓ Filled")
+        window.current.table.choose(0)
+
+        window.decisions.actions["close"].trigger()
+        dialog = await opened(window)
+        await until(lambda: "sell 1 " in dialog.plan.text())
+        assert window.current.model.rowCount() == 1  # what is only tried leaves nothing
+        write(dialog.why, "end of the test")
+        click(dialog.yes)
+        await until(lambda: window.current.model.rowCount() == 2)
+        await until(lambda: window.current.model.index(0, 7).data() == "✓ Filled")
+        await until(lambda: not window.decisions.actions["close"].is_busy)
+        rows = await engine.reader.rows("SELECT net FROM books")
+        assert [row["net"] for row in rows] == ["0"]
+
+        click(window.trading_bar.halt)
+        await until(window.trading_bar.resume.isEnabled)
+        window.doings.test_signal.trigger()
+        await until(lambda: window.current.model.rowCount() == 3)
+        await until(lambda: window.current.model.index(0, 7).data() == "✕ Denied")
+        window.current.table.choose(0)
+        window.decisions.actions["replay"].trigger()
+        dialog = await opened(window)
+        write(dialog.why, "again")
+        await until(lambda: "trading is halted: resume first" in dialog.plan.text())
+        assert not dialog.yes.isEnabled()
+        click(dialog.no)
+
+        await until(lambda: dialog_of(window) is None)
+        window.decisions.actions["purge"].trigger()
+        dialog = await opened(window)
+        write(dialog.fields["bodies_older_than"], "7")
+        await until(lambda: "Bodies: 0 to delete, older than" in dialog.plan.text())
+        click(dialog.no)
+        await until(lambda: dialog_of(window) is None)
     finally:
         window.say_stopping()
         await engine.stop()
