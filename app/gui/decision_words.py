@@ -105,9 +105,9 @@ def purged(answer: Answer) -> str:
         line = text.format(number=grouped(answer[name]))
         if answer[f"{name}_before"] is not None:
             line += tr(", older than {at}").format(at=local_time(answer[f"{name}_before"]))
-        line += tr("; {number} that old are kept, for they are still needed").format(
-            number=grouped(answer[f"{name}_kept"])
-        )
+        if answer[f"{name}_kept"]:
+            kept = tr("; {number} that old are kept, for they are still needed")
+            line += kept.format(number=grouped(answer[f"{name}_kept"]))
         lines.append(f"{line}.")
     if answer["warning"]:
         lines.append(tr("Beware: {why}.").format(why=answer["warning"]))

@@ -294,6 +294,60 @@ async def test_purge_shows_its_counts_first(window: Window, engine: StandIn) -> 
     await until(lambda: "12,045 deleted" in window.notice.text)
 
 
+ADMITTED: dict[str, Any] = {
+    "delivery": "D2",
+    "signal": "S2",
+    "collapsed": False,
+    "outcome": {"orders": [{"symbol": "AAPL", "account": "paper"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("button", "answer", "told", "sent"),
+    [
+        ("admit", ADMITTED, "D2 becomes the signal S2 with 1 order: AAPL in paper.", {"delivery": "D2"}),
+        ("dismiss", {"dismissed": ["D2"]}, "Put away: D2.", {"ids": ["D2"]}),
+    ],
+)
+async def test_a_conflict_is_admitted_or_put_away(
+    window: Window, engine: StandIn, button: str, answer: dict[str, Any], told: str, sent: dict[str, Any]
+) -> None:
+    engine.answers[button] = answer
+    at = engine.clock.now()
+    await engine.write(lambda tx: rows.add_conflict(tx, rows.add_signal(tx, at), at + SECOND))
+    await choose_worst(window)
+    shown = [name for name, each in window.needs.bar.buttons.items() if each.isVisible()]
+    assert shown == ["admit", "dismiss"]
+    click(window.needs.bar.buttons[button])
+    dialog = await reason_given(window)
+    assert dialog.plan.text() == told
+    click(dialog.yes)
+    await until(lambda: window.notice.text == told)
+    assert engine.commands[0][:2] == (button, {**sent, "why": "seen at the broker"})
+
+
+async def test_h25_replay_sends_the_state_that_was_seen_and_says_what_is_left_out(
+    window: Window, engine: StandIn
+) -> None:
+    again = {"order": "O1", "as": "O3", "symbol": "AAPL", "account": "paper", "same_id": False}
+    engine.answers["replay"] = {
+        "replayed": [{**again, "was": "DENIED", "reason": "TRADING_HALTED"}],
+        "left_out": [{"order": "O2", "why": "it is DONE"}],
+    }
+    at = engine.clock.now()
+    await engine.write(lambda tx: rows.deny(tx, rows.add_signal(tx, at), at + 1, "TRADING_HALTED"))
+    window.show_view("orders")
+    await until(lambda: window.current.is_shown_as_table)
+    window.current.table.choose(0)
+    window.decisions.actions["replay"].trigger()
+    dialog = await reason_given(window)
+    assert "O1 (AAPL in paper) goes out again as O3; it was DENIED (TRADING_HALTED)." in dialog.plan.text()
+    assert "Left out: O2, it is DONE." in dialog.plan.text()
+    click(dialog.yes)
+    await until(lambda: engine.commands)
+    assert engine.commands[0][1] == {"order": "O1", "seen": "DENIED", "why": "seen at the broker"}
+
+
 async def test_an_order_chosen_among_the_orders_can_be_cancelled_by_key(
     window: Window, engine: StandIn
 ) -> None:
