@@ -37,6 +37,8 @@ class BrokerFacts:
     """True only for the paper broker: the alert's own price stands in for a quote (HOLES H8)."""
     absence_is_immediate: bool
     """True where one complete look that finds nothing is proof (paper: same machine, no wire)."""
+    orders_expire: bool = False
+    """Whether each request carries an expiry that the venue keeps: later than that it cannot arrive."""
 
 
 @dataclass(frozen=True, slots=True)

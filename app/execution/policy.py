@@ -25,6 +25,10 @@ class Policy:
     risk: Risk
     max_order_age: int
     arrival_bound: int
+    absent_confirmations: int
+    absent_min_age: int
+    resolve_deadline: int
+    ghost_watch: int
     request_timeout: float
     drift_tolerance: Decimal
     """How far broker and books may differ on an instrument before it is called drift."""
@@ -88,6 +92,10 @@ def policies(settings: Settings) -> dict[str, Policy]:
             risk=settings.risk,
             max_order_age=settings.execution.max_order_age,
             arrival_bound=settings.reconciliation.arrival_bound,
+            absent_confirmations=settings.reconciliation.absent_confirmations,
+            absent_min_age=settings.reconciliation.absent_min_age,
+            resolve_deadline=settings.reconciliation.resolve_deadline,
+            ghost_watch=settings.reconciliation.ghost_watch,
             request_timeout=settings.execution.request_timeout / SECOND,
             drift_tolerance=SMALLEST_STEP * settings.reconciliation.drift_tolerance.steps,
         )

@@ -18,12 +18,15 @@ from app.clock import SECOND, Clock
 from app.domain.order import UNRESOLVED, State
 from app.domain.sizing import WIDE, ZERO
 from app.execution import replies
+from app.execution.resolver import DEADLINE
 from app.ledger import orders
 from app.ledger.orders import OPEN, Order, plain
 from app.ledger.reader import Reader
 from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
 
+MOST_WATCHED = 50
+"""Orders called absent that a pass looks for one by one, the newest; a snapshot shows the others."""
 OVERLAP = 120 * SECOND
 """Fills are asked for from this long before the last good pass, so that none falls between two."""
 
@@ -83,6 +86,7 @@ class _Start:
 
     since: int
     working: tuple[str, ...]
+    watched: tuple[str, ...]
     last_fill: int
     last_attempt: int
 
@@ -95,18 +99,22 @@ async def reconcile(
     clock: Clock,
     cause: str,
     tolerance: Decimal,
+    ghost_watch: int,
 ) -> Report:
     """Reads the broker once and records what it means. A failed read is a FAILED report, not an exception.
 
-    `tolerance` is how far books and broker may differ on an instrument before that is drift.
+    `tolerance` is how far books and broker may differ on an instrument before that is drift; `ghost_watch`,
+    in microseconds, how long what was called absent is still looked for.
     """
     report = Report(account, cause, clock.now())
-    start = await reader.call(lambda db: _start(Transaction(db, set()), account, report.started_at))
+    start = await reader.call(
+        lambda db: _start(Transaction(db, set()), account, report.started_at, ghost_watch)
+    )
     try:
-        looks = await _look(broker, start.working)
+        looks = await _look(broker, (*start.working, *start.watched))
         snapshot = await broker.snapshot(start.since)
         absent = await reader.call(lambda db: _called_absent(Transaction(db, set()), account, snapshot))
-        looks |= await _look(broker, absent)
+        looks |= await _look(broker, (cid for cid in absent if cid not in looks))
     except LookupFailed as error:
         report.reason = str(error) or "the broker could not be read"
         report.findings = [Finding("critical", "section_failed", account, report.reason)]
@@ -127,7 +135,7 @@ async def _look(broker: Broker, client_order_ids: Iterable[str]) -> Looks:
     return {cid: (await broker.find(cid), await broker.fills(cid)) for cid in client_order_ids}
 
 
-def _start(tx: Transaction, account: str, now: int) -> _Start:
+def _start(tx: Transaction, account: str, now: int, ghost_watch: int) -> _Start:
     good = tx.one(
         "SELECT started_at FROM reconciliations WHERE account = ? AND result IN ('OK', 'FINDINGS') "
         "ORDER BY id DESC LIMIT 1",
@@ -138,9 +146,23 @@ def _start(tx: Transaction, account: str, now: int) -> _Start:
         # A clock that was set back must not leave out what was filled since.
         since=0 if good is None else max(0, min(good[0], now) - OVERLAP),
         working=tuple(order.client_order_id for order in working if order.client_order_id),
+        watched=_ghost_watch(tx, account, now - ghost_watch),
         last_fill=_last_id(tx, "fills"),
         last_attempt=_last_id(tx, "attempts"),
     )
+
+
+def _ghost_watch(tx: Transaction, account: str, since: int) -> tuple[str, ...]:
+    """Ids of orders that no look has found and that may be there all the same: called absent lately, or a
+    person's for want of proof."""
+    rows = tx.execute(
+        "SELECT DISTINCT o.client_order_id FROM evidence e CROSS JOIN orders o ON o.id = e.order_id "
+        "WHERE e.result = 'absent' AND o.account = ? AND o.client_order_id IS NOT NULL AND "
+        "(o.state = 'NOT_PLACED' AND o.updated_at >= ? OR o.state = 'NEEDS_OPERATOR' AND o.reason LIKE ?) "
+        "ORDER BY o.id DESC LIMIT ?",
+        (account, since, f"{DEADLINE}%", MOST_WATCHED),
+    )
+    return tuple(str(cid) for (cid,) in rows)
 
 
 def _last_id(tx: Transaction, table: str) -> int:
@@ -205,6 +227,9 @@ def _look_into(
     if order.state in (State.NOT_PLACED, State.DENIED):
         if seen is not None or fills:
             report.findings.append(Finding("critical", "ghost", order.name, "called absent, found after all"))
+            if order.state is State.NOT_PLACED:
+                there = None if seen is None else seen.broker_order_id
+                tx.event(report.ended_at, "reconciler", "ghost found", order.name, {"broker_order_id": there})
         if seen is None or order.state is State.DENIED:
             return
     elif seen is None:

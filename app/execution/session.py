@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ import structlog
 
 from app.brokers.base import Account, Broker, LookupFailed
 from app.clock import Clock
+from app.domain import absence
 from app.domain.order import State
 from app.execution import exposure, replies
 from app.execution.bounded import BoundedBroker
@@ -60,6 +62,7 @@ class Session:
         *,
         sends: bool = True,
         steady: Callable[[], bool] = lambda: True,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self.policy = setup.policy
         self._sends = sends
@@ -77,6 +80,9 @@ class Session:
         """Set when time has jumped: the session has to be opened anew."""
         self._activity = asyncio.Event()
         self._looking = asyncio.Lock()
+        self._jitter = jitter
+        self._looks: dict[int, tuple[int, int]] = {}
+        """Of each order in doubt: how often it was looked up, and when (boot time) it is due again."""
         self._account: Account | None = None
         self._remembered: tuple[str, str, str] | None = None
         self._failures = 0
@@ -165,6 +171,7 @@ class Session:
                 self._clock,
                 cause,
                 self.policy.drift_tolerance,
+                self.policy.ghost_watch,
             )
 
     # ---------------------------------------------------------------- the session's life
@@ -175,6 +182,7 @@ class Session:
         self._account = await self.broker.connect()
         await self._remember(self._account)
         self._say("reconciling", "comparing the ledger with the broker")
+        self._looks.clear()
         await self._resolve_all()
         await self._reconcile_or_fail(cause)
         if self._old.is_set():
@@ -212,10 +220,17 @@ class Session:
 
     async def _resolve_all(self) -> None:
         account = self._known_account()
-        for order in await self._orders(State.AMBIGUOUS):
+        unclear = await self._orders(State.AMBIGUOUS)
+        self._looks = {order.id: self._looks.get(order.id, (0, 0)) for order in unclear}
+        for order in unclear:
+            looks, due = self._looks[order.id]
+            if self._clock.boot() < due:
+                continue
+            wait = absence.wait(looks + 1, self._jitter())
+            self._looks[order.id] = (looks + 1, self._clock.boot() + wait)
             try:
                 async with self._looking:
-                    await resolve(self._writer, self.broker, account, self._clock, order)
+                    await resolve(self._writer, self.broker, account, self._clock, order, self.policy)
             except LostUpdate as error:
                 log.info("order moved meanwhile", order=order.name, error=str(error))
 

@@ -25,6 +25,7 @@ from app.brokers.paper import FillMode, PaperBroker, PaperExchange
 from app.claims.base import Admission, Delivery, Verdict
 from app.claims.ledger_store import LedgerClaimStore
 from app.clock import SECOND, ManualClock
+from app.domain import absence
 from app.domain.alert import AlertRules, read_alert
 from app.domain.key import HeaderKeys, KeyPolicy, choose_key, raw_fingerprint
 from app.domain.risk import TradingState
@@ -283,6 +284,7 @@ def _in_a_hurry() -> Iterator[None]:
     with (
         patch.object(session, "LOOKS", (FAST,)),
         patch.object(session, "RECONNECT", (FAST,)),
+        patch.object(absence, "SCHEDULE", (0,)),
         patch.object(trading, "SWEEP", FAST),
         patch.object(lanes, "RECORD_RETRY", FAST),
     ):

@@ -54,7 +54,7 @@ async def test_an_idle_desk_with_waiting_orders_writes_nothing_and_asks_no_broke
         before, changes = d.writer.health, d.writer._connection.total_changes()
         await many_sweeps(d)
         # Looks at what is in doubt go on; nothing else is asked, and nothing is written.
-        assert set(faults.paper.calls) <= {"find", "fills", "snapshot"}
+        assert set(faults.paper.calls) <= {"find", "fills", "snapshot", "position"}
         assert d.writer._connection.total_changes() == changes
         assert d.writer.health.word == before.word == "ok"
 
@@ -94,7 +94,8 @@ async def test_an_entry_that_waits_too_long_is_denied_visibly_and_names_what_it_
 
 async def test_an_exit_waits_without_an_age_limit_and_goes_on_by_itself(tmp_path: Path) -> None:
     faults = Faults()
-    async with desk(tmp_path, wrap=faults.wrap) as d:
+    patient = CONFIG + '[reconciliation]\nresolve_deadline = "2d"\nabsent_min_age = "2d"\n'
+    async with desk(tmp_path, patient, wrap=faults.wrap) as d:
         await d.trade(action="buy", quantity="10")
         await doubtful(d, faults)
         await d.deliver(action="exit")
