@@ -129,7 +129,14 @@ CASES: list[tuple[str, int, tuple[str, ...]]] = [
     ("[[accounts]]\nlive = true\n", 2, ("paper is no money", "write false")),
     ("[[accounts]]\nbase_url = 'https://a.example'\n", 2, ("paper has no address", "remove it")),
     ("[[accounts]]\nbrackets = 'place'\n", 2, ("cannot place them", '"refuse"')),
-    ("[[accounts]]\nfaults = ['reset']\n", 2, ("not in this version", "faults = []")),
+    ("[[accounts]]\nfaults = ['storm']\n", 2, ('"storm" is no fault', "reply_lost_before")),
+    ("[[accounts]]\nfaults = ['reply_lost_befor']\n", 2, ("did you mean reply_lost_before?",)),
+    ("[[accounts]]\nfaults = ['reply_lost_after:1']\n", 2, ("stands alone",)),
+    ("[[accounts]]\nfaults = ['lookup_lag']\n", 2, ("a number of looks, as lookup_lag:3",)),
+    ("[[accounts]]\nfaults = ['reject:no']\n", 2, ("a code in capitals",)),
+    ("[[accounts]]\nfaults = ['slow_reply:2']\n", 2, ("not a time",)),
+    ("[[accounts]]\nfaults = ['reject:NO', 'lookup_lag:2*3']\n", 2, ("goes with the fault before it",)),
+    ("[[accounts]]\nfaults = ['reject:NO*0']\n", 2, ("is no fault",)),
 ]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from app.brokers.base import Broker
 from app.brokers.paper import FILE_NAME as PAPER_FILE
 from app.brokers.paper import PaperBookRefused, PaperBroker, PaperExchange
+from app.brokers.paper_faults import PaperFaults
 from app.claims.base import Admission
 from app.clock import Clock
 from app.domain.alert import AlertRules
@@ -107,7 +108,8 @@ class Brokers:
 
     def _broker(self, account: Account) -> Broker:
         if account.broker == "paper":
-            return PaperBroker(self._exchange, account.name, account.cash, account.fills)
+            paper = PaperBroker(self._exchange, account.name, account.cash, account.fills)
+            return PaperFaults(paper, account.faults) if account.faults else paper
         raise ValueError(f"no adapter for {account.broker}")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from app.clock import SECOND
-from app.settings import model, words
+from app.settings import faults, model, words
 
 _COUNT = words.whole(0, 1_000_000)
 _LONGEST_BAR = 32 * 24 * 3_600 * SECOND
@@ -211,7 +211,13 @@ ACCOUNTS = Table(
             "async",
             "Paper only: async, instant or partial. A real broker answers first and fills later.",
         ),
-        Key("faults", words.texts, [], "Paper only: see `onefill drill`."),
+        Key(
+            "faults",
+            faults.faults,
+            [],
+            f"Paper only: what goes wrong with the next orders, in order: {', '.join(faults.FAULTS)}.",
+            example='["reply_lost_after", "lookups_fail:3"]',
+        ),
     ),
 )
 

@@ -85,8 +85,6 @@ def _account(account: Account, said: Raw, where: Where, file: ConfigFile) -> Non
             if key in said:
                 raise file.error((*where, key), f"{title} {key} is for paper accounts only: remove it")
         _address(account, where, file)
-    if account.faults:
-        raise file.error((*where, "faults"), f"{title} faults: not in this version: write faults = []")
     if account.brackets == "place" and not kind.brackets:
         problem = f'{title} brackets = "place": {account.broker} cannot place them in this version'
         raise file.error((*where, "brackets"), f'{problem}: write "refuse"')
