@@ -27,6 +27,8 @@ from tests.crash.power.test_power import SEED, folder
 
 __all__ = ["folder"]
 
+pytestmark = pytest.mark.timeout(180)
+
 
 @dataclass
 class FirstStart:

@@ -27,6 +27,8 @@ from tests.crash.power.disk import Disk, Luck
 from tests.crash.power.restart import restart
 from tests.crash.power.shop import ALERTS, made, trade
 
+pytestmark = pytest.mark.timeout(180)
+
 SEED = int(os.environ.get("ONEFILL_SEED", "1"))
 
 
@@ -105,7 +107,7 @@ async def test_the_disk_remembers_every_byte(folder: Path) -> None:
 
 async def test_h42_after_a_power_cut_nothing_acknowledged_is_lost_and_nothing_doubled(folder: Path) -> None:
     film = await filmed(folder)
-    tried, wrong = await wrong_after(film, film.some_cuts(SEED, 60), folder)
+    tried, wrong = await wrong_after(film, film.some_cuts(SEED, 30), folder)
     assert wrong == []
     assert tried > 100
 
