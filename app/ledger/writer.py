@@ -70,7 +70,7 @@ class Writer:
         self._due = False
         self._draining = False
         self._closed = False
-        self._held_since: int | None = None
+        self._held: list[Entry] = []
         self._kick_loop: asyncio.AbstractEventLoop | None = None
         self._listeners: list[tuple[asyncio.AbstractEventLoop, Listener]] = []
 
@@ -158,7 +158,7 @@ class Writer:
     def is_overdue(self) -> bool:
         """Whether the oldest waiting operation has waited so long that the door should not queue another."""
         with self._lock:
-            since = self._held_since
+            since = _awaited_since(self._held)
             if since is None and self._due:
                 since = _awaited_since(self._waiting)
         return since is not None and self._clock.boot() - since > OVERDUE
@@ -195,7 +195,7 @@ class Writer:
             batch = [self._waiting.popleft() for _ in range(count)]
             self._due = count > 0 and bool(self._waiting)
             self._draining = count > 0
-            self._held_since = _awaited_since(batch)
+            self._held = batch
             return batch
 
     def _put_back(self, entries: list[Entry]) -> None:
@@ -204,7 +204,7 @@ class Writer:
             self._waiting.extendleft(reversed(entries))
             self._due = self._due or bool(entries)
             if not entries:
-                self._held_since = None
+                self._held = []
 
     def _drain(self) -> None:
         try:
@@ -216,7 +216,7 @@ class Writer:
             # The executor would keep it to itself, and nothing would ever be drained again (HOLES H20).
             log.critical("ledger writer failed", error=repr(error), exc_info=error)
             with self._lock:
-                self._held_since = None
+                self._held = []
                 self._draining = bool(self._waiting) and not self._closed
                 if self._draining:
                     self._executor.submit(self._drain)
@@ -247,4 +247,6 @@ def _take_and_return_space(transaction: Transaction) -> None:
 
 def _awaited_since(entries: Iterable[Entry]) -> int | None:
     """Since when the oldest operation waits that somebody waits for: what is posted may take its time."""
-    return min((entry.since for entry in entries if entry.future is not None), default=None)
+    return min(
+        (entry.since for entry in entries if entry.future is not None and not entry.settled), default=None
+    )
