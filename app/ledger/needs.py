@@ -96,14 +96,15 @@ def _lost_orders(connection: apsw.Connection, _now: int) -> Iterator[Need]:
         f"ORDER BY id DESC LIMIT {MOST * 5}) AND {_STILL_LOST} ORDER BY o.id DESC LIMIT {MOST}"
     )
     for row in read(connection, sql):
-        book = _book(connection, row)
-        yield _lost_order(row, book)
+        yield _lost_order(row, _book(connection, row), _may_still_fill(connection, row))
 
 
-def _lost_order(row: Row, book: Decimal) -> Need:
+def _lost_order(row: Row, book: Decimal, may_still_fill: str | None) -> Need:
     reason = row["reason"] or row["ord_status"] or row["state"]
     is_exit = row["purpose"] in ("exit", "cancel") or row["action"] == "reverse"
     holds = f"its book still holds {plain(book)}" if book else "its book is flat now"
+    if may_still_fill:
+        holds += f", and {may_still_fill} may still fill"
     what = f"{row['name']} ({_what(row)})"
     actions = [_replay(row)] if Decimal(row["filled_quantity"]) == 0 else []
     if book:
@@ -124,7 +125,7 @@ def _lost_order(row: Row, book: Decimal) -> Need:
         severity, kind = "warning", "exit_lost"
     else:
         text = f"The exit {what} was not done; {holds}"
-        severity, kind = ("critical" if book else "warning"), "exit_lost"
+        severity, kind = ("critical" if book or may_still_fill else "warning"), "exit_lost"
     return _need(row, kind, severity, text, actions, reason=reason)
 
 
@@ -214,6 +215,18 @@ def _book(connection: apsw.Connection, row: Row) -> Decimal:
     key = (row["account"], row["instrument"], row["source_id"], row["strategy"])
     found = read(connection, sql, key)
     return Decimal(found[0]["net"]) if found else Decimal(0)
+
+
+def _may_still_fill(connection: apsw.Connection, row: Row) -> str | None:
+    """An order of the book that may be at the broker and opens: what there is to close is not known yet."""
+    sql = (
+        f"SELECT 'O' || o.id AS name FROM orders o WHERE {_OPEN} AND o.account = ? AND o.instrument = ? "
+        "AND o.source_id = ? AND o.strategy = ? AND o.state <> 'PENDING' AND o.purpose = 'entry' "
+        "ORDER BY o.id LIMIT 1"
+    )
+    key = (row["account"], row["instrument"], row["source_id"], row["strategy"])
+    found = read(connection, sql, key)
+    return found[0]["name"] if found else None
 
 
 def _resolve(row: Row, answer: str, text: str) -> Action:

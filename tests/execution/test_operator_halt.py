@@ -109,3 +109,22 @@ async def test_h30_a_reverse_that_the_halt_broke_stands_in_needs_you(tmp_path: P
         await d.trade(action="sell", market_position="short", market_position_size="5", quantity="15")
         kinds = await Hand(d).kinds()
         assert kinds == [("critical", "exit_lost", "O3"), ("critical", "exit_lost", "O2")]
+
+
+async def test_h30_what_would_close_an_order_in_doubt_is_told_when_the_halt_denies_it(tmp_path: Path) -> None:
+    """By the book alone it is a short; by what may have filled it is the exit of that."""
+    faults = Faults()
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.ready()
+        faults.paper.slow_proof = True
+        faults.paper.plan.append("lost_before")
+        await d.deliver(action="buy", quantity="10")
+        await d.state(1, "AMBIGUOUS")
+        await d.halt("halted")
+        await d.deliver(action="sell", quantity="10")
+        await d.state(2, "DENIED")
+        need = (await Hand(d).needs())[0]
+        assert (need.severity, need.kind, need.subject) == ("critical", "exit_lost", "O2")
+        assert need.text == (
+            "The exit O2 (sell AAPL from tv) was not done; its book is flat now, and O1 may still fill."
+        )

@@ -246,16 +246,18 @@ async def test_h27_an_absent_order_goes_out_again_under_the_same_id_and_terms(tm
         assert [row["client_order_id"] for row in d.paper_orders()] == [cid]
 
 
-async def test_h27_a_resend_keeps_its_size_although_the_price_is_another(tmp_path: Path) -> None:
-    """Sized by cash: today it would be 5 units, and the terms of the first try were 10."""
+async def test_h27_a_resend_keeps_its_size_although_today_it_would_be_another(tmp_path: Path) -> None:
+    """The exit was 10; the book has grown to 12 since, and what came later is not of its terms."""
     faults = Faults()
-    async with desk(tmp_path, CONFIG + 'sizing = "cash:1000"\n', wrap=faults.wrap) as d:
-        await absent(d, faults, quantity=None)
-        await d.deliver(action="buy", symbol="AAPL", price="200", strategy="other")
-        await d.state(2, "DONE")
-        await Hand(d).do("replay", order="O1")
-        assert (await d.state(1, "DONE"))["quantity"] == "10"
-        assert [request.quantity for request in faults.paper.sent if request.quantity == 10] == [10, 10]
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.trade(action="buy", quantity="10")
+        faults.paper.plan.append("lost_before")
+        await d.deliver(action="exit")
+        await d.state(2, "NOT_PLACED")
+        await d.trade(action="buy", quantity="2")
+        await Hand(d).do("replay", order="O2")
+        assert (await d.state(2, "DONE"))["quantity"] == "10"
+        assert await d.book() == 2
 
 
 async def test_h27_terms_that_no_longer_fit_are_not_sent(tmp_path: Path) -> None:
