@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import structlog
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction, QKeySequence
 
 from app.tasks import Tasks
@@ -17,7 +17,12 @@ log = structlog.get_logger(__name__)
 
 
 class BusyAction(QAction):
-    """`work` is started by each press; `failed` gets the one line of what went wrong."""
+    """`work` is started by each press; `failed` gets the one line of what went wrong.
+
+    `settled` comes when it is over, well or not.
+    """
+
+    settled = Signal()
 
     def __init__(
         self,
@@ -65,6 +70,7 @@ class BusyAction(QAction):
         finally:
             self._busy = False
             self._show()
+            self.settled.emit()
 
 
 def plain_action(text: str, keys: str, work: Callable[[], object], parent: QObject) -> QAction:

@@ -155,6 +155,15 @@ class DetailPane(QWidget):
             self._wish = name
             self._look()
 
+    def clear(self) -> None:
+        """Nothing is chosen."""
+        self._wish = self._page = None
+        self.title.clear()
+        self.word.clear()
+        self.text.clear()
+        self.copy_button.hide()
+        self._stack.setCurrentWidget(self._hint)
+
     def refresh(self, topics: frozenset[str]) -> None:
         """Reads the same thing again if what changed may concern it."""
         if self._wish is not None and topics & TOPICS:

@@ -16,8 +16,8 @@ from app.gui.actions import BusyAction
 from app.gui.dialogs import ask
 from app.gui.notice import Notice
 from app.gui.ports import EngineView
+from app.gui.sample_outcome import outcome, sample_level, sample_text
 from app.gui.trading_bar import command_text
-from app.gui.words import VERDICTS, look_up, tr
 from app.tasks import Tasks
 
 ACTOR = "window"
@@ -50,6 +50,10 @@ class Doings(QObject):
         self.halt.allow(not self._stopping and trading_state != "halted")
         self.exits_only.allow(not self._stopping and trading_state != "exits_only")
         self.resume.allow(not self._stopping and trading_state != "active")
+        self._notice.show_state(trading_state)
+
+    def _say_state(self, answer: Mapping[str, Any], level: str) -> None:
+        self._notice.say(command_text(answer), level, state=str(answer.get("trading_state", "")))
 
     def stop(self) -> None:
         """Nothing can be asked of an engine that stops."""
@@ -63,7 +67,7 @@ class Doings(QObject):
 
     async def _halt(self) -> None:
         answer = await self._command("halt", {"exits_only": False})
-        self._notice.say(command_text(answer), "warning")
+        self._say_state(answer, "warning")
 
     async def _exits_only(self) -> None:
         """At once where it tightens, after a question where it lets exits out of a halt."""
@@ -79,7 +83,7 @@ class Doings(QObject):
         ):
             return
         answer = await self._command("halt", {"exits_only": True})
-        self._notice.say(command_text(answer), "warning")
+        self._say_state(answer, "warning")
 
     async def _resume(self) -> None:
         status = self._engine.status()
@@ -97,7 +101,7 @@ class Doings(QObject):
         )
         if agreed:
             answer = await self._command("resume", {})
-            self._notice.say(command_text(answer), "ok")
+            self._say_state(answer, "ok")
 
     async def _reconcile(self) -> None:
         answer = await self._command("reconcile", {})
@@ -111,26 +115,11 @@ class Doings(QObject):
 
     async def _send_sample(self) -> None:
         answer = await self._engine.send_sample()
+        orders = await outcome(self._engine, answer)
         signal = answer.body.get("signal")
-        level = "ok" if answer.status == 200 else "warning" if answer.status else "error"
         self._notice.say(
-            sample_text(answer.status, answer.body),
-            level,
+            sample_text(answer, orders),
+            sample_level(answer, orders),
             link=signal if isinstance(signal, str) else None,
             link_text=self.tr("Show its story"),
         )
-
-
-def sample_text(status: int, body: Mapping[str, Any]) -> str:
-    """What the door answered to the test signal, in words."""
-    if status == 0:
-        return tr("Nothing answered the test signal ({why}). Look at Listener above.").format(
-            why=body.get("reason", "")
-        )
-    word = look_up(VERDICTS, str(body.get("status")))
-    text = tr("Test signal: answered {status}, {word}").format(status=status, word=tr(word.text).lower())
-    signal = body.get("signal")
-    if signal:
-        text += tr(" as {signal}").format(signal=signal)
-    why = ", ".join(str(body[name]) for name in ("reason", "detail") if body.get(name))
-    return f"{text}: {why}." if why else f"{text}."

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QToolButton, QWidget
 
+from app.gui.buttons import button
 from app.gui.formats import plain_tip, without_token
 
 if TYPE_CHECKING:
     from app.engine import HookAddress
-
-
-def button(action: QAction, parent: QWidget) -> QToolButton:
-    """A button for an action: its text, shortcut and whether it can be pressed are the action's."""
-    made = QToolButton(parent)
-    dress(made, action)
-    return made
-
-
-def dress(made: QToolButton, action: QAction) -> None:
-    """Gives a button its action, and the same size and focus as all others."""
-    made.setDefaultAction(action)
-    made.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
-    made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    metrics = made.fontMetrics()
-    height = round(metrics.height() * 1.75)
-    made.setMinimumHeight(height)
-    made.setMinimumWidth(metrics.horizontalAdvance(action.iconText()) + round(height * 0.75))
-    # Where the button has less room for words than the menu.
-    made.setAccessibleName(action.text().replace("&", "").rstrip("…"))
 
 
 class HookBar(QWidget):

@@ -14,10 +14,10 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from app.clock import Clock
+from app.gui.buttons import button
 from app.gui.columns import TIME, Cell, Column, Line, Table, text_cell, time_cell, word_cell
 from app.gui.feed import Feed, Reader
 from app.gui.formats import one_line
-from app.gui.hook_bar import button
 from app.gui.models import LedgerModel
 from app.gui.notice import Card
 from app.gui.pages import PAGE_ROWS, Known, Look, Wanted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QColor, QMoveEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
 
 from app.gui.theme import Theme, Tone, theme_of
@@ -34,6 +34,8 @@ class Card(QFrame):
         if self._tone is None:
             return
         theme, painter = self.theme, QPainter(self)
+        # A wash lets through what is under it, and a notice may lie over the tabs.
+        painter.fillRect(self.rect(), self.palette().color(QPalette.ColorRole.Window))
         grounds = theme.solid if self._loud else theme.wash
         painter.fillRect(self.rect(), grounds[self._tone])
         painter.fillRect(0, 0, self.BAR, self.height(), theme.solid[self._tone])
@@ -52,6 +54,7 @@ class Notice(Card):
     """Hidden while there is nothing to say. `asked` is the link in it, where it has one."""
 
     asked = Signal(str)
+    said = Signal()
 
     def __init__(self, parent: QWidget | None = None, *, can_close: bool = True) -> None:
         super().__init__(parent)
@@ -79,6 +82,7 @@ class Notice(Card):
         layout.addWidget(self.show_button)
         layout.addWidget(self.close_button)
         self._link: str | None = None
+        self._state: str | None = None
         self.close_button.clicked.connect(self.clear)
         self.show_button.clicked.connect(self._ask)
         self.hide()
@@ -91,10 +95,21 @@ class Notice(Card):
     def level(self) -> str:
         return self._level
 
-    def say(self, text: str, level: str = "ok", *, link: str | None = None, link_text: str = "") -> None:
-        """`level`: ok, warning, error. `link` is handed to `asked` when its button is pressed."""
+    def say(
+        self,
+        text: str,
+        level: str = "ok",
+        *,
+        link: str | None = None,
+        link_text: str = "",
+        state: str | None = None,
+    ) -> None:
+        """`level`: ok, warning, error. `link` is handed to `asked` when its button is pressed.
+
+        `state`: the trading state that the text tells of; it goes when that is no longer so.
+        """
         word = LEVELS[level]
-        self._level, self._link = level, link
+        self._level, self._link, self._state = level, link, state
         self._glyph.setText(word.glyph)
         self.label.setText(text)
         self.setAccessibleName(text)
@@ -103,8 +118,15 @@ class Notice(Card):
         self.set_tone(word.tone)
         self._colour()
         self.show()
+        self.said.emit()
+
+    def show_state(self, trading_state: str) -> None:
+        """What is told of another state is not true any more."""
+        if self._state is not None and self._state != trading_state:
+            self.clear()
 
     def clear(self) -> None:
+        self._state = None
         self.hide()
         self.label.clear()
 
@@ -119,3 +141,33 @@ class Notice(Card):
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._colour()
+
+
+class NoticePlace(QWidget):
+    """Keeps one line free for a notice. A longer one lies over what is below: nothing moves either way."""
+
+    def __init__(self, notice: Notice, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._notice = notice
+        notice.setParent(parent)
+        notice.hide()
+        margins = (
+            notice.contentsMargins() if (layout := notice.layout()) is None else layout.contentsMargins()
+        )
+        line = max(notice.close_button.sizeHint().height(), notice.show_button.sizeHint().height())
+        self.setFixedHeight(line + margins.top() + margins.bottom())
+        notice.said.connect(self._place)
+
+    def _place(self) -> None:
+        place = self.geometry()
+        needed = self._notice.heightForWidth(place.width())
+        self._notice.setGeometry(place.x(), place.y(), place.width(), max(place.height(), needed))
+        self._notice.raise_()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        super().moveEvent(event)
+        self._place()

@@ -35,8 +35,9 @@ class LedgerTab(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
-        self._column.addWidget(self.problem)
         self._column.addWidget(self._stack, 1)
+        # Below, where it moves no row under the mouse.
+        self._column.addWidget(self.problem)
         self.feed.refreshed.connect(self._refreshed)
         self.feed.failed.connect(self._failed)
 

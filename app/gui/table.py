@@ -46,6 +46,7 @@ class LedgerTable(QTableView):
         model.rowsInserted.connect(self._hold_still)
         model.modelReset.connect(self._find_again)
         model.dataChanged.connect(self._tell)
+        self.clicked.connect(lambda _index: self.tell_again())
         self.doubleClicked.connect(lambda _index: self._open())
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._show_menu)
@@ -111,6 +112,11 @@ class LedgerTable(QTableView):
         if line is not None and (self._told is None or line.number != self._told.number):
             self._told, self._number = line, line.number
             self.chosen.emit(line)
+
+    def tell_again(self) -> None:
+        """Says what is chosen though it is the same as before: something else may have been shown since."""
+        self._told = None
+        self._tell()
 
     def _find_again(self) -> None:
         """After a reset: the same thing, if it is still among what was read."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from app.gui.hook_bar import button, dress
+from app.gui.buttons import ActionButton, button, dress
 from app.gui.notice import ink
 from app.gui.theme import scaled, theme_of
 from app.gui.words import TRADING, look_up, tr
@@ -60,7 +60,7 @@ class TradingBar(QWidget):
             self._colour()
 
 
-class StopButton(QToolButton):
+class StopButton(ActionButton):
     """White on dark red while it can be pressed. Painted here, for the style would lighten the ground."""
 
     def paintEvent(self, event: QPaintEvent) -> None:

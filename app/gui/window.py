@@ -6,16 +6,17 @@ Closing it only asks for a stop; it stays and answers until the engine has stopp
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
+from functools import partial
 
 import structlog
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QSplitter, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QMainWindow, QSplitter, QTabWidget
 
 from app.gui import activity, orders, reconciliation, refused, signals
+from app.gui.arrangement import lay_out, order_tabs
 from app.gui.attention import Attention
-from app.gui.columns import translated
+from app.gui.columns import Line, translated
 from app.gui.decisions import Decisions, Offers, offers_of_delivery, offers_of_need, offers_of_order
 from app.gui.detail import DetailPane
 from app.gui.doings import Doings
@@ -53,6 +54,7 @@ class Window(QMainWindow):
         self._tasks = Tasks()
         self._stopping = False
         self._ticks = 0
+        self._opening = False
         self._memory = Memory(engine.home, self)
         self.coalescer = Coalescer(self)
         self._clock = QTimer(self, interval=STATUS_MS)
@@ -60,8 +62,9 @@ class Window(QMainWindow):
         self._dirty = set(self.views)
         self.menus = build_menus(self)
         self._connect()
-        self._order_tabs()
+        order_tabs(self)
         self._restore()
+        self._opening = True
         self._end_listening = engine.listen(self.coalescer.mark)
         self._show_status()
         self._clock.start()
@@ -94,38 +97,19 @@ class Window(QMainWindow):
         self.splitter.addWidget(self.detail)
         self.splitter.setStretchFactor(0, 3)
         self.splitter.setStretchFactor(1, 2)
-        self._lay_out()
+        lay_out(self)
         self.counts = QLabel(self)
         self.place = QLabel(self)
         self.statusBar().addWidget(self.counts)
         self.statusBar().addPermanentWidget(self.place)
         self.statusBar().setContentsMargins(8, 0, 8, 0)
 
-    def _lay_out(self) -> None:
-        bar = QWidget(self)
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(12, 4, 12, 8)
-        row.setSpacing(18)
-        row.addWidget(self.hook_bar, 1)
-        row.addWidget(self.trading_bar)
-        middle = QWidget(self)
-        column = QVBoxLayout(middle)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for widget in (self.attention, self.strip, bar, self.notice):
-            column.addWidget(widget)
-        column.addWidget(self.splitter, 1)
-        self.splitter.setContentsMargins(8, 0, 0, 0)
-        self.setCentralWidget(middle)
-
     def _connect(self) -> None:
         for view in self.views.values():
-            view.table.chosen.connect(self.detail.open_line)
+            view.table.chosen.connect(partial(self._chosen, view))
             view.table.opened.connect(self._open_story)
-            view.table.chosen.connect(lambda _line: self._offer())
             view.counted.connect(lambda _rows: self._offer())
-        self.tabs.currentChanged.connect(lambda _place: self._look_at_current())
-        self.tabs.currentChanged.connect(lambda _place: self._offer())
+        self.tabs.currentChanged.connect(lambda _place: self._turn_to_current())
         self.detail.closed.connect(lambda: self.show_story(False))
         self.hook_bar.copied.connect(self._say_copied)
         self.notice.asked.connect(self.show_thing)
@@ -133,31 +117,6 @@ class Window(QMainWindow):
         self.needs.changed.connect(self._show_needs)
         self.coalescer.due.connect(self._refresh)
         self._clock.timeout.connect(self._tick)
-
-    def _order_tabs(self) -> None:
-        """Tab goes as the eye does: top to bottom, left to right."""
-        stops: list[QWidget] = [
-            self.attention.button,
-            self.hook_bar.source,
-            self.hook_bar.address,
-            *self.hook_bar.buttons,
-            self.trading_bar.halt,
-            self.trading_bar.exits_only,
-            self.trading_bar.resume,
-            self.notice.show_button,
-            self.notice.close_button,
-            self.tabs.tabBar(),
-            *(view.table for view in self.views.values()),
-            *self.needs.bar.buttons.values(),
-            self.detail.copy_button,
-            self.detail.close_button,
-            self.detail.text,
-        ]
-        # Else it is a second stop for its own bar, and Tab goes round in a circle.
-        self.tabs.setFocusProxy(None)  # type: ignore[arg-type]
-        self.tabs.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        for one, other in pairwise(stops):
-            QWidget.setTabOrder(one, other)
 
     # ------------------------------------------------------------------ what the person asks
 
@@ -188,7 +147,24 @@ class Window(QMainWindow):
         self.detail.open(name)
         self.show_story(True)
 
-    def _open_story(self) -> None:
+    def _chosen(self, view: LedgerTab, line: Line) -> None:
+        """The story is that of the tab which is shown; the others choose without a word."""
+        if view is self.current:
+            self.detail.open_line(line)
+            self._offer()
+
+    def _turn_to_current(self) -> None:
+        self._opening = False
+        self._look_at_current()
+        table = self.current.table
+        if table.currentIndex().isValid():
+            table.tell_again()
+        else:
+            self.detail.clear()
+        self._offer()
+
+    def _open_story(self, line: Line) -> None:
+        self.detail.open_line(line)
         self.show_story(True)
         self.detail.text.setFocus()
 
@@ -265,6 +241,10 @@ class Window(QMainWindow):
         mark = "! " if pressing else ""
         self.tabs.setTabText(0, f"{mark}{title} ({len(needs)})" if needs else title)
         self._show_title()
+        # Only the first look after the start turns there: later it would take a person's tab away.
+        if self._opening and pressing:
+            self.show_needs()
+        self._opening = False
 
     def _show_title(self) -> None:
         number = len(self.needs.needs)
