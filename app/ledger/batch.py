@@ -16,6 +16,7 @@ from app.clock import SECOND, Clock
 from app.failpoint import failpoint
 from app.ledger.entry import Entry, OnVoid, answer
 from app.ledger.errors import CommitUnknown, LedgerUnavailable, TicketLate, presentable, word_of
+from app.ledger.presence import Presence
 from app.ledger.transaction import Transaction
 from app.ledger.wal import WriteAheadLog
 
@@ -57,6 +58,7 @@ class Committer:
         self._clock = clock
         self._fatal = fatal
         self._announce = announce
+        self._presence: Presence | None = None
         self.wal = WriteAheadLog(connection)
         self.trouble = SOUND
         """What is wrong, as (word, detail): replaced as a whole, so that any thread may read it."""
@@ -87,6 +89,8 @@ class Committer:
         batch = sorted(batch, key=lambda entry: entry.ticket is not None)
         self._store_failed = False
         self._locked_out = []
+        if self._presence is None:  # made here: asking for files is nothing for the loop
+            self._presence = Presence(self._connection)
         try:
             self._run_together(batch)
         except BaseException as error:
@@ -238,6 +242,13 @@ class Committer:
                 self._refuse(ran, presentable(error))
             return
         failpoint("after_commit")
+        lost = self._presence.lost() if self._presence is not None else None
+        if lost is not None:
+            self._give_up(
+                f"{lost} was moved, deleted or replaced while it was open: put it back and start anew"
+            )
+            self._refuse(ran, LedgerUnavailable(*self.trouble))
+            return
         self.commits += 1
         self.operations += len(ran)
         if self.wal.commits != written and not self._store_failed:
