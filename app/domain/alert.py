@@ -14,13 +14,14 @@ import msgspec
 
 from app.domain import values
 from app.domain.book import ZERO, reads_as_exit
-from app.domain.fields import Fields, each_field
+from app.domain.fields import Fields, each_field, field_of
 from app.domain.signal import Action, Direction, InvalidSignal, OrderType, Signal
 from app.domain.symbols import is_symbol, split_delayed, split_symbol
 from app.domain.times import MINUTE, interval_length, is_daily_or_longer
 from app.domain.vocabulary import (
     ACTIONS,
     BRACKET_REMEDY,
+    CLOSE,
     DIRECTIONS,
     NAMES,
     ORDER_TYPES,
@@ -91,7 +92,7 @@ def seems_an_exit(fields: Mapping[str, object]) -> bool:
     For the door: a lost exit has to be told to a person, whatever was wrong with it.
     """
     for sent, folded in each_field(fields):
-        field = NAMES.get(folded)
+        field = field_of(sent, folded)
         word = fold(sent.value) if isinstance(sent.value, str) else ""
         if field == "action" and ACTIONS.get(word) in (Action.EXIT, Action.CANCEL):
             return True
@@ -250,7 +251,19 @@ class _Reading(Fields):
             raise self.contradiction(
                 f"disagree: a {order_type} order has no stop price", "type", "stop_price"
             )
-        return order_type, limit, stop, self.read("price", values.price)
+        return order_type, limit, stop, self._reference()
+
+    def _reference(self) -> Decimal | None:
+        """The first name counts. Another that is no price is named, or refused where it may be an order."""
+        for sent in self.found["price"][1:]:
+            try:
+                values.price(sent)
+            except InvalidSignal as error:
+                is_text = error.reason == "invalid_number"
+                if is_text and fold(sent.name.rpartition(".")[2]) == CLOSE and not values.is_no_value(sent):
+                    raise
+                self.warn("reference_price_ignored", f"{sent.name}: {error.detail}")
+        return self.read("price", values.price)
 
     def _times(self) -> tuple[str | None, int | None, int | None]:
         """Interval, bar time, fire time. A bar time with seconds is a fire time (HOLES H15)."""

@@ -14,7 +14,9 @@ from app.domain import number, values
 from app.domain.signal import InvalidSignal
 from app.domain.values import Sent
 from app.domain.vocabulary import (
+    CLOSE,
     ENTERS_THE_ORDER,
+    FLAG_WORDS,
     HARMLESS,
     HARMLESS_IN_STRATEGY,
     HARMLESS_PATTERN,
@@ -24,7 +26,7 @@ from app.domain.vocabulary import (
     NOT_IN_STRATEGY,
     RANK,
     fold,
-    is_secret_name,
+    is_credential,
 )
 
 T = TypeVar("T")
@@ -40,18 +42,25 @@ def each_field(fields: Mapping[str, object]) -> Iterator[tuple[Sent, str]]:
             yield Sent(name, value), fold(name)
 
 
-def _field_of(sent: Sent, folded: str) -> str | None:
+def field_of(sent: Sent, folded: str) -> str | None:
+    """The field that a name gives, None where it gives none."""
     if sent.nested and folded == "name":
         return "strategy"
+    if folded == CLOSE and _is_flag(sent.value):
+        return "reduce_only"  # an order to close and no price; dropped, it would leave a position open
     field = NAMES.get(folded)
     return None if sent.nested and field in NOT_IN_STRATEGY else field
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool) or (isinstance(value, str) and fold(value) in FLAG_WORDS)
 
 
 def _is_harmless(sent: Sent, folded: str) -> bool:
     if sent.nested and folded in HARMLESS_IN_STRATEGY:
         return True
     name = sent.name.rpartition(".")[2]
-    return folded in HARMLESS or HARMLESS_PATTERN.fullmatch(folded) is not None or is_secret_name(name)
+    return folded in HARMLESS or HARMLESS_PATTERN.fullmatch(folded) is not None or is_credential(name)
 
 
 def _is_neutral(sent: Sent, folded: str) -> bool:
@@ -80,7 +89,7 @@ class Fields:
         for sent, folded in each_field(fields):
             if values.is_absent(sent.value):
                 continue
-            field = _field_of(sent, folded)
+            field = field_of(sent, folded)
             if field is not None:
                 ranked.append((RANK.get(folded, 0), field, sent))
             elif _is_harmless(sent, folded):

@@ -136,6 +136,11 @@ def is_off(value: object) -> bool:
     return value is None or (isinstance(value, Sequence | Mapping) and not value)
 
 
+def is_no_value(sent: Sent) -> bool:
+    """What a plot without a value yet is sent like."""
+    return isinstance(sent.value, str) and sent.value.strip().lower() in ("nan", "na", "n/a")
+
+
 def switch(sent: Sent) -> bool:
     """A flag that must be understood: true or false in one of the usual spellings."""
     if is_off(sent.value):

@@ -94,6 +94,10 @@ TIMES_IN_FORCE: dict[str, TimeInForce] = {word.value: word for word in TimeInFor
 
 FALSE_WORDS = frozenset({"", "false", "no", "off", "0", "none", "null"})
 TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
+FLAG_WORDS = (FALSE_WORDS | TRUE_WORDS) - {"", "0", "1"}
+"""Folded words that can be nothing but a flag."""
+CLOSE = "close"
+"""A bar's close, or with a flag under it what `close_position` says."""
 
 # --------------------------------------------------------------------------------------------- harmless
 
@@ -118,7 +122,7 @@ HARMLESS = _folded(
     max_drawdown profit_factor
     """
 )
-"""Kept in the stored body, ignored. So is a name that is_secret_name knows, its value blanked."""
+"""Kept in the stored body, ignored. So is a name that is_credential knows, its value blanked."""
 
 HARMLESS_PATTERN = re.compile(r"plot\d{1,2}|syminfo.*")
 """`plot_0` to `plot_19`, `syminfo.currency` and its like."""
@@ -248,3 +252,17 @@ def is_secret_name(name: str) -> bool:
     """
     bare = re.sub(r"[^0-9a-z]", "", name.lower())
     return bare in _SECRET_NAMES or any(part in bare for part in _SECRET_PARTS)
+
+
+def is_credential(name: str) -> bool:
+    """Is it a secret and nothing else? `token_amount` is blanked as well, but may be a size (HOLES H9)."""
+    bare = re.sub(r"[^0-9a-z]", "", name.lower())
+    return is_secret_name(name) and _AMOUNT_IN_NAME.search(bare) is None
+
+
+_AMOUNT_IN_NAME = re.compile(
+    r"tokens(?:$|to|per|in|out)|tokensize|tokenvalue|tokenprice|tokensymbol|tokenaddress|tokenpair"
+    r"|qty|quantity|amount|notional|percent|pct|units|lots"
+    r"|(?:num|number|base|quote)(?:of)?token|token(?:num|number|count)$"
+)
+"""`tokens` and what else makes a token something that is bought and sold."""

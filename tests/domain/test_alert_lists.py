@@ -160,6 +160,25 @@ def test_an_unknown_field_is_a_warning_on_paper_and_refused_on_live(fields: dict
     assert told(refusal(fields, LIVE)) == ("unknown_field", (name,))
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["tokens", "token_amount", "tokenQty", "quote_token_qty", "token_size", "num_tokens", "token_count",
+     "base_token"],
+)  # fmt: skip
+def test_h9_a_token_that_may_be_a_size_is_no_harmless_secret(name: str) -> None:
+    alert = read({name: Decimal(5)})
+    assert alert.warnings[0] == f"unknown_field: ignored, a live source would refuse it: {name}"
+    assert told(refusal({name: Decimal(5)}, LIVE)) == ("unknown_field", (name,))
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["token", "auth_token", "accessToken", "token_secret", "account_token", "secret_key", "api_key"]
+)
+def test_a_real_secret_stays_harmless(name: str) -> None:
+    assert read({name: "x"}, LIVE).signal == signal()
+
+
 def test_all_unknown_fields_are_named() -> None:
     assert refusal({"a": "1", "b": "2"}, LIVE).fields == ("a", "b")
 

@@ -5,12 +5,41 @@ from typing import Any
 
 import pytest
 
-from app.domain.alert import body_secret, seems_an_exit
+from app.domain.alert import AlertRules, body_secret, seems_an_exit
 from app.domain.signal import OrderType
 from app.domain.times import MINUTE, read_time
 from tests.domain.alert_kit import LIVE, PAPER, read, refusal, signal, told
 
 # ------------------------------------------------------------------------------------------ type and prices
+
+
+@pytest.mark.parametrize(
+    "fields", [{"close": True}, {"close": " True "}, {"strategy": {"close": "yes"}}, {"Close": True}]
+)
+@pytest.mark.parametrize("rules", [PAPER, LIVE])
+def test_h9_close_with_a_flag_makes_the_order_an_exit(fields: dict[str, object], rules: AlertRules) -> None:
+    got = signal({**fields, "price": "189"}, rules)
+    assert (got.reduce_only, got.price) == (True, Decimal(189))
+    assert seems_an_exit({**fields, "symbol": "AAPL"})
+
+
+def test_close_off_asks_for_nothing_and_close_with_a_number_is_a_price() -> None:
+    assert signal(close=False) == signal()
+    assert signal(close="1").price == 1
+    assert refusal({"action": "reverse", "close": True}).reason == "contradictory"
+
+
+@pytest.mark.parametrize("value", ["all", "long", {"a": "b"}, ["x"]])
+def test_h9_close_that_is_neither_price_nor_flag_is_refused_beside_a_price(value: object) -> None:
+    assert told(refusal({"price": "189", "close": value})) == ("invalid_number", ("close",))
+
+
+@pytest.mark.parametrize("fields", [{"order_price": "abc"}, {"close": "NaN"}, {"order_price": "-1"}])
+def test_a_second_reference_price_that_is_none_is_ignored_with_a_warning(fields: dict[str, object]) -> None:
+    alert = read({**fields, "price": "189"}, LIVE)
+    assert alert.signal.price == 189
+    (name,) = fields
+    assert [w for w in alert.warnings if w.startswith(f"reference_price_ignored: {name}")]
 
 
 def test_a_limit_price_without_a_type_asks_for_a_limit_order() -> None:
