@@ -264,9 +264,17 @@ class PaperBook:
         return order
 
     def _fill(self, order: PaperOrder, quantity: Decimal) -> None:
-        """One fill at the price that is due, with its cash. A buy that cash no longer covers is canceled."""
+        """One fill at the price that is due, with its cash. A buy that cash no longer covers is canceled.
+
+        Does nothing where the order is no longer as it was read: another program on this file was quicker.
+        """
         price = order.due_price
         assert price is not None
+        standing = [
+            (now.status, now.filled_quantity, now.due_price) for now in self._orders("id = ?", order.id)
+        ]
+        if standing != [(order.status, order.filled_quantity, price)]:
+            return
         self._touched.add(order.account)
         cost = EXACT.multiply(quantity, price)
         cash = self._cash(order.account)

@@ -136,8 +136,7 @@ class Engine:
             self.stop_requested.set()
 
     async def _start_parts(self, opened: Opened) -> None:
-        settings = opened.settings
-        loop = asyncio.get_running_loop()
+        settings, loop = opened.settings, asyncio.get_running_loop()
 
         def fatal(why: str) -> None:
             loop.call_soon_threadsafe(self._give_up, why)
@@ -180,6 +179,7 @@ class Engine:
         )
         mark, anew = opened.recovered.wall_mark, self._trading.begin_anew
         self._watch = Watch(self._writer, self._reader, self.clock, mark, self.note_change, anew, jumps)
+        self._watch.guard(opened.lock.lost, self._give_up)
         self._writer.listen(self._on_commit)
         if not self._sends:
             await self._trading.start(opened.recovered.wall_mark)
@@ -350,7 +350,7 @@ class Engine:
 
     def _give_up(self, why: str) -> None:
         self.fatal = why
-        log.critical("the ledger cannot be trusted any more", why=why)
+        log.critical("Onefill stops itself", why=why)
         self.note_change()
         self.request_stop(why)
 

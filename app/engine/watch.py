@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 BEAT = 0.5
 """Seconds between two looks."""
 PROBE_EVERY = SECOND
+LOCK_EVERY = 2 * SECOND
 MARK_EVERY = 60 * SECOND
 RECOUNT_EVERY = 300 * SECOND
 JUMP_SHOWN = 600 * SECOND
@@ -69,6 +70,12 @@ class Watch:
         self._jumps = jumps or ClockJumps(clock)
         self._jumped_at = 0
         self._seen: object = None
+        self._lock_lost: Callable[[], str | None] = lambda: None
+        self._give_up: Callable[[str], None] = lambda _why: None
+
+    def guard(self, lost: Callable[[], str | None], give_up: Callable[[str], None]) -> None:
+        """Asks `lost` (blocking) every few seconds whether this run is still alone, and gives up once not."""
+        self._lock_lost, self._give_up = lost, give_up
 
     @property
     def behind(self) -> int:
@@ -81,6 +88,7 @@ class Watch:
         tasks.start("loop lag", self.lag.measure())
         tasks.start("pulse", self._look_for_ever())
         tasks.start("ledger watch", self._watch_ledger())
+        tasks.start("lock watch", self._watch_lock())
 
     async def _look_for_ever(self) -> None:
         recounted = self._clock.boot()
@@ -141,6 +149,17 @@ class Watch:
                 await self.mark()
                 await self._writer.probe()
                 marked = self._clock.boot()
+
+    async def _watch_lock(self) -> None:
+        """Ends with the first answer: an instance that may not be alone takes no more signals."""
+        looked = self._clock.boot()
+        why: str | None = None
+        while why is None:
+            await asyncio.sleep(BEAT)
+            if self._clock.boot() - looked >= LOCK_EVERY:
+                why = await asyncio.to_thread(self._lock_lost)
+                looked = self._clock.boot()
+        self._give_up(why)
 
     async def mark(self) -> None:
         """Keeps the newest wall time seen (HOLES H32)."""

@@ -10,6 +10,10 @@ import os
 import sys
 from pathlib import Path
 
+import structlog
+
+log = structlog.get_logger(__name__)
+
 
 class AlreadyRunning(Exception):
     """Another instance holds this home."""
@@ -38,6 +42,29 @@ class InstanceLock:
             os.close(descriptor)
             raise
         self._descriptor = descriptor
+
+    def lost(self) -> str | None:
+        """Why another instance could take this home although the lock is held; None while it could not.
+
+        The lock is on the file, not on its name: where the name is gone, or is another file's now, a second
+        instance locks that one. Blocking.
+        """
+        if self._descriptor is None:
+            return None
+        held = os.fstat(self._descriptor)
+        try:
+            named = os.stat(self._path)
+        except FileNotFoundError:
+            what = "was removed"
+        except OSError as error:
+            # A disk that does not answer proves nothing; the ledger's own health has a word for it.
+            log.warning("the lock could not be looked at", error=str(error))
+            return None
+        else:
+            if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino):
+                return None
+            what = "was replaced"
+        return f"{self._path.name} {what} while Onefill ran: another instance may be running on this home"
 
     def release(self) -> None:
         if self._descriptor is not None:

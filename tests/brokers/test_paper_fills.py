@@ -11,6 +11,8 @@ import pytest
 
 from app.brokers.base import LookupFailed, Placed, Unsent
 from app.brokers.paper import FILE_NAME, PaperBroker, PaperExchange
+from app.brokers.paper_book import PaperBook
+from app.brokers.paper_match import FillMode
 from app.clock import ManualClock
 from app.domain.order import OrdStatus
 from app.domain.signal import Side, TimeInForce
@@ -223,3 +225,21 @@ async def test_the_cash_of_the_settings_is_paid_in_once_and_a_change_pays_the_di
             broker = await connected(exchange, cash=D(setting))
             await broker.submit(order("only", Side.BUY), nothing_against)
             assert (await broker.account()).cash == D(expected)
+
+
+def test_two_writers_on_one_file_fill_an_order_once(path: Path) -> None:
+    """The second has read the order as unfilled when the first fills it, and waits for the file."""
+    first, second = PaperBook(path, ManualClock()), PaperBook(path, ManualClock())
+    try:
+        first.open_account("paper", CASH)
+        first.submit("paper", order(), FillMode.ASYNC, lambda: None)
+        (stale,) = second._orders("due_price IS NOT NULL")
+        first.fill_due()
+        second._change("paper_fill", lambda: second._fill(stale, stale.leaves))
+        assert [fill.quantity for fill in first.fills("paper", "c-1")] == [D(10)]
+        assert first.position("paper", "AAPL") == D(10)
+        assert first.account("paper").cash == CASH - 1_000
+        assert not second.owes_fills()
+    finally:
+        first.close()
+        second.close()

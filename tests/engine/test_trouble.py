@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import apsw
 import pytest
 
 from app.engine import Engine
-from tests.engine.kit import running, send, settled, until, word
+from app.engine.commands import LOCK_NAME
+from tests.engine.kit import PATIENCE, running, send, settled, until, word
 
 LARGE = ["x" * 1_000] * 50
 """Harmless, kept with the body, and larger than what is free in a full ledger."""
@@ -69,3 +71,15 @@ async def test_a_ledger_that_takes_nothing_is_503_and_a_word_and_heals_by_itself
         assert (status, body["status"]) == (200, "accepted")
         orders = await settled(engine, 1)
         assert [order["state"] for order in orders] == ["DONE"]
+
+
+async def test_a_lock_that_is_gone_stops_the_engine_with_its_reason(tmp_path: Path) -> None:
+    """A second instance could start now: this one cannot know that it is alone."""
+    home = tmp_path / "home"
+    async with running(home) as engine:
+        (home / LOCK_NAME).unlink()
+        async with asyncio.timeout(PATIENCE):
+            await engine.stop_requested.wait()
+        assert "onefill.lock was removed" in engine.stop_reason
+        (fact,) = [fact for fact in engine.status().facts if fact.name == "program"]
+        assert (fact.level, fact.reason) == ("error", engine.stop_reason)

@@ -80,3 +80,21 @@ def test_the_file_is_the_owners_only(tmp_path: Path) -> None:
 def test_a_place_where_no_file_can_be_is_no_other_instance(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         InstanceLock(tmp_path / "nowhere" / "lock").acquire()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_holder_notices_that_its_file_was_removed_or_replaced(tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / "lock"
+    lock = InstanceLock(path)
+    assert lock.lost() is None
+    lock.acquire()
+    assert lock.lost() is None
+    path.rename(tmp_path / "aside")
+    if replaced:
+        path.touch()
+    why = lock.lost()
+    assert why is not None
+    assert ("was replaced" if replaced else "was removed") in why
+    (tmp_path / "aside").replace(path)
+    assert lock.lost() is None
+    lock.release()
