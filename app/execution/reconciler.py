@@ -268,6 +268,8 @@ def _positions(
 
 
 def _write(tx: Transaction, report: Report) -> None:
+    # By them Needs you sees whether what was found is still what there is.
+    last = {"last_fill": _last_id(tx, "fills"), "last_adjustment": _last_id(tx, "adjustments")}
     number = tx.insert(
         "reconciliations",
         {
@@ -276,7 +278,7 @@ def _write(tx: Transaction, report: Report) -> None:
             "started_at": report.started_at,
             "ended_at": report.ended_at,
             "result": report.result,
-            "report": msgspec.json.encode(report.as_json()).decode(),
+            "report": msgspec.json.encode({**report.as_json(), **last}).decode(),
         },
     )
     for finding in report.findings:

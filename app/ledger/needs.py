@@ -8,46 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Any, Literal
 
 import apsw
-import msgspec
 
 from app.domain.key import claim_digest
 from app.domain.number import plain
 from app.domain.repeat import LABEL_SUSPECTED_AFTER, WINDOW
+from app.ledger.findings import findings
+from app.ledger.need import FROM, MOST, OPEN, ORDER, SEVERITIES, Action, Need, Severity, need_of, what_of
 from app.ledger.queries import rfc3339
 from app.ledger.reader import Row, read
 
-Severity = Literal["critical", "warning", "info"]
-SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
+__all__ = ["Action", "Need", "Severity", "needs"]
 
-MOST = 200
-"""Rows of one kind that are read, the newest: where there are more, there is one cause to look for."""
 RESEND = 60_000_000
 """Microseconds in which a sender who was told 503 may still send again (HOLES H10)."""
-
-
-class Action(msgspec.Struct, frozen=True):
-    """A command that makes sense here, with its arguments as far as they are known; `why` is the person's."""
-
-    command: str
-    arguments: dict[str, Any]
-    text: str
-
-
-class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a person must look at. `since` is RFC 3339; `subject` an id, or account and symbol."""
-
-    kind: str
-    severity: Severity
-    subject: str
-    text: str
-    since: str
-    account: str | None = None
-    symbol: str | None = None
-    reason: str | None = None
-    actions: list[Action] = []
 
 
 def needs(connection: apsw.Connection, now: int) -> list[Need]:
@@ -63,11 +38,6 @@ def needs(connection: apsw.Connection, now: int) -> list[Need]:
 
 # ---------------------------------------------------------------------------------------------------- orders
 
-_ORDER = """o.id, 'O' || o.id AS name, o.account, o.instrument, o.source_id, o.strategy, o.action, o.purpose,
-    o.side, o.quantity, o.filled_quantity, o.state, o.ord_status, o.reason, o.claim_id, o.cancel_requested,
-    o.updated_at, c.symbol, s.name AS source"""
-_FROM = "FROM orders o JOIN claims c ON c.id = o.claim_id JOIN sources s ON s.id = o.source_id"
-_OPEN = "o.state NOT IN ('DONE', 'DENIED', 'NOT_PLACED')"
 _UNSETTLED = """settled_at IS NULL AND (
     (purpose IN ('exit', 'cancel') OR action = 'reverse') AND cancel_requested = 0
     AND (state IN ('DENIED', 'NOT_PLACED') OR (state = 'DONE' AND ord_status <> 'Filled'))
@@ -92,7 +62,7 @@ _STILL_LOST = """
 def _lost_orders(connection: apsw.Connection, _now: int) -> Iterator[Need]:
     """Exits that ended in anything but filled or proved nothing to do, and denials that a person must see."""
     sql = (
-        f"SELECT {_ORDER} {_FROM} WHERE o.id IN (SELECT id FROM orders WHERE {_UNSETTLED} "
+        f"SELECT {ORDER} {FROM} WHERE o.id IN (SELECT id FROM orders WHERE {_UNSETTLED} "
         f"ORDER BY id DESC LIMIT {MOST * 5}) AND {_STILL_LOST} ORDER BY o.id DESC LIMIT {MOST}"
     )
     for row in read(connection, sql):
@@ -105,7 +75,7 @@ def _lost_order(row: Row, book: Decimal, may_still_fill: str | None) -> Need:
     holds = f"its book still holds {plain(book)}" if book else "its book is flat now"
     if may_still_fill:
         holds += f", and {may_still_fill} may still fill"
-    what = f"{row['name']} ({_what(row)})"
+    what = f"{row['name']} ({what_of(row)})"
     actions = [_replay(row)] if Decimal(row["filled_quantity"]) == 0 else []
     if book:
         actions.append(_close(row))
@@ -126,17 +96,17 @@ def _lost_order(row: Row, book: Decimal, may_still_fill: str | None) -> Need:
     else:
         text = f"The exit {what} was not done; {holds}"
         severity, kind = ("critical" if book or may_still_fill else "warning"), "exit_lost"
-    return _need(row, kind, severity, text, actions, reason=reason)
+    return need_of(row, kind, severity, text, actions, reason=reason)
 
 
 def _unresolved(connection: apsw.Connection, _now: int) -> Iterator[Need]:
     sql = (
-        f"SELECT {_ORDER} {_FROM} WHERE {_OPEN} AND o.state IN ('NEEDS_OPERATOR', 'AMBIGUOUS') "
+        f"SELECT {ORDER} {FROM} WHERE {OPEN} AND o.state IN ('NEEDS_OPERATOR', 'AMBIGUOUS') "
         f"ORDER BY o.id DESC LIMIT {MOST}"
     )
     for row in read(connection, sql):
         asks = row["state"] == "AMBIGUOUS"
-        text = f"Nobody knows whether the broker has {row['name']} ({_what(row)}); it is not sent again"
+        text = f"Nobody knows whether the broker has {row['name']} ({what_of(row)}); it is not sent again"
         text += ". The broker is being asked" if asks else ": only you can decide"
         actions = [
             _resolve(row, "look_again", "Look again"),
@@ -144,26 +114,26 @@ def _unresolved(connection: apsw.Connection, _now: int) -> Iterator[Need]:
             _resolve(row, "placed", "It is this order…"),
         ]
         severity: Severity = "warning" if asks else "critical"
-        yield _need(row, "ambiguous" if asks else "needs_operator", severity, text, actions)
+        yield need_of(row, "ambiguous" if asks else "needs_operator", severity, text, actions)
 
 
 def _waiting_exits(connection: apsw.Connection, _now: int) -> Iterator[Need]:
     sql = (
-        f"SELECT {_ORDER} {_FROM} WHERE {_OPEN} AND o.state = 'PENDING' AND o.purpose = 'exit' "
+        f"SELECT {ORDER} {FROM} WHERE {OPEN} AND o.state = 'PENDING' AND o.purpose = 'exit' "
         f"AND o.reason LIKE 'WAITING_FOR_%' ORDER BY o.id DESC LIMIT {MOST}"
     )
     for row in read(connection, sql):
         for_whom = row["reason"].removeprefix("WAITING_FOR_").partition(" ")[0]
         words = {"BROKER": "the broker, which cannot be asked now", "RESEND": "its sender, who was told 503"}
-        text = f"The exit {row['name']} ({_what(row)}) waits for {words.get(for_whom, for_whom)}"
+        text = f"The exit {row['name']} ({what_of(row)}) waits for {words.get(for_whom, for_whom)}"
         actions = [Action("cancel", {"order": row["name"], "seen": row["state"]}, "Cancel this exit")]
-        yield _need(row, "exit_waits", "critical" if for_whom[:1] == "O" else "warning", text, actions)
+        yield need_of(row, "exit_waits", "critical" if for_whom[:1] == "O" else "warning", text, actions)
 
 
 def _ghosts(connection: apsw.Connection, _now: int) -> Iterator[Need]:
     """Orders that were called absent and are at the broker after all, until a person has seen it."""
     sql = (
-        f"SELECT {_ORDER}, max(r.ended_at) AS seen_at {_FROM} JOIN findings f ON f.subject = 'O' || o.id "
+        f"SELECT {ORDER}, max(r.ended_at) AS seen_at {FROM} JOIN findings f ON f.subject = 'O' || o.id "
         "JOIN reconciliations r ON r.id = f.reconciliation_id WHERE f.kind = 'ghost' AND o.id IN "
         "(SELECT CAST(substr(subject, 2) AS INTEGER) FROM findings WHERE kind = 'ghost') "
         "GROUP BY o.id HAVING sum(f.settled_at IS NULL) > 0 "
@@ -172,42 +142,14 @@ def _ghosts(connection: apsw.Connection, _now: int) -> Iterator[Need]:
         f"ORDER BY o.id DESC LIMIT {MOST}"
     )
     for row in read(connection, sql):
-        text = f"{row['name']} ({_what(row)}) was called absent and is at the broker after all"
+        text = f"{row['name']} ({what_of(row)}) was called absent and is at the broker after all"
         actions = [_dismiss(row["name"])]
         if row["state"] == "WORKING":
             cancel = {"order": row["name"], "seen": row["state"]}
             actions.insert(0, Action("cancel", cancel, "Cancel it"))
         if _book(connection, row):
             actions.insert(0, _close(row))
-        yield _need(row, "ghost", "critical", text, actions, since=row["seen_at"])
-
-
-def _need(
-    row: Row,
-    kind: str,
-    severity: Severity,
-    text: str,
-    actions: list[Action],
-    *,
-    reason: str | None = None,
-    since: int | None = None,
-) -> Need:
-    return Need(
-        kind=kind,
-        severity=severity,
-        subject=row["name"],
-        text=f"{text}.",
-        since=rfc3339(since or row["updated_at"]),
-        account=row["account"],
-        symbol=row["symbol"],
-        reason=reason or row["reason"],
-        actions=actions,
-    )
-
-
-def _what(row: Row) -> str:
-    words = (row["side"] or row["action"], row["quantity"], row["symbol"], f"from {row['source']}")
-    return " ".join(word for word in words if word)
+        yield need_of(row, "ghost", "critical", text, actions, since=row["seen_at"])
 
 
 def _book(connection: apsw.Connection, row: Row) -> Decimal:
@@ -220,7 +162,7 @@ def _book(connection: apsw.Connection, row: Row) -> Decimal:
 def _may_still_fill(connection: apsw.Connection, row: Row) -> str | None:
     """An order of the book that may be at the broker and opens: what there is to close is not known yet."""
     sql = (
-        f"SELECT 'O' || o.id AS name FROM orders o WHERE {_OPEN} AND o.account = ? AND o.instrument = ? "
+        f"SELECT 'O' || o.id AS name FROM orders o WHERE {OPEN} AND o.account = ? AND o.instrument = ? "
         "AND o.source_id = ? AND o.strategy = ? AND o.state <> 'PENDING' AND o.purpose = 'entry' "
         "ORDER BY o.id LIMIT 1"
     )
@@ -317,74 +259,12 @@ def _was_claimed(connection: apsw.Connection, row: Row) -> bool:
     return bool(read(connection, sql, (source, key, *around)))
 
 
-# --------------------------------------------------------------------------------------------------- findings
-
-
-def _findings(connection: apsw.Connection, _now: int) -> Iterator[Need]:
-    """What the last complete reconciliation of each account could not explain."""
-    for account in [row["name"] for row in read(connection, "SELECT name FROM accounts ORDER BY name")]:
-        sql = (
-            "SELECT id, ended_at, report FROM reconciliations "
-            "WHERE account = ? AND result IN ('OK', 'FINDINGS') ORDER BY id DESC LIMIT 1"
-        )
-        for run in read(connection, sql, (account,)):
-            wanted = "SELECT kind, subject, detail FROM findings WHERE reconciliation_id = ? ORDER BY id"
-            for finding in read(connection, wanted, (run["id"],)):
-                if finding["kind"] == "drift":
-                    yield from _drift(connection, account, run, finding)
-                elif finding["kind"] == "missing_at_broker":
-                    yield from _missing(connection, account, run, finding)
-
-
-def _drift(connection: apsw.Connection, account: str, run: Row, finding: Row) -> Iterator[Need]:
-    symbol = finding["subject"]
-    report = msgspec.json.decode(run["report"])
-    held = next((Decimal(p["broker"]) for p in report["positions"] if p["symbol"] == symbol), Decimal(0))
-    sql = (
-        "SELECT s.name AS source, b.strategy, b.net FROM books b JOIN sources s ON s.id = b.source_id "
-        "WHERE b.account = ? AND b.instrument = ? ORDER BY s.name, b.strategy"
-    )
-    books = read(connection, sql, (account, symbol))
-    ours = sum((Decimal(book["net"]) for book in books), Decimal(0))
-    if ours == held:
-        return  # corrected since
-    candidates = [book for book in books if Decimal(book["net"])] or books
-    arguments: dict[str, Any] = {"account": account, "symbol": symbol}
-    if len(candidates) == 1:
-        (book,) = candidates
-        rest = ours - Decimal(book["net"])
-        arguments |= {"source": book["source"], "strategy": book["strategy"], "seen": book["net"]}
-        arguments["quantity"] = plain(held - rest)
-    yield Need(
-        kind="drift",
-        severity="warning",
-        subject=f"{account} {symbol}",
-        text=f"Our books hold {plain(ours)} {symbol} in {account}, the broker {plain(held)}.",
-        since=rfc3339(run["ended_at"]),
-        account=account,
-        symbol=symbol,
-        reason=finding["detail"],
-        actions=[
-            Action("book", arguments, "Correct our book…"),
-            Action("reconcile", {"account": account}, "Compare again"),
-        ],
-    )
-
-
-def _missing(connection: apsw.Connection, account: str, run: Row, finding: Row) -> Iterator[Need]:
-    sql = f"SELECT {_ORDER} {_FROM} WHERE o.id = CAST(substr(?, 2) AS INTEGER) AND o.state = 'WORKING'"
-    for row in read(connection, sql, (finding["subject"],)):
-        text = f"{row['name']} ({_what(row)}) is open here, and the broker does not know it"
-        actions = [Action("reconcile", {"account": account}, "Compare again")]
-        yield _need(row, "missing_at_broker", "critical", text, actions, since=run["ended_at"])
-
-
 _KINDS: tuple[Callable[[apsw.Connection, int], Iterator[Need]], ...] = (
     _lost_orders,
     _ghosts,
     _deliveries,
     _waiting_exits,
     _unresolved,
-    _findings,
+    findings,
 )
 """In this order where two are equally bad: a lost exit stands first (HOLES H5)."""

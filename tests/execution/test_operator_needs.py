@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -309,7 +310,8 @@ async def test_drift_is_told_until_the_next_reconciliation_finds_none(tmp_path: 
         hand = Hand(d)
         (need,) = await hand.needs()
         assert (need.severity, need.kind, need.subject) == ("warning", "drift", "paper AAPL")
-        assert need.text == "Our books hold 10 AAPL in paper, the broker 6."
+        at = datetime.fromtimestamp(d.clock.now() // SECOND, UTC)
+        assert need.text == f"At {at:%H:%M} UTC our books held 10 AAPL in paper, the broker 6."
         assert need.actions[0].arguments["quantity"] == "6"
         await d.by_hand("buy", "4")
         await d.trading.reconcile("paper", "button")
@@ -324,3 +326,45 @@ async def test_drift_over_several_books_leaves_it_to_the_person_which_is_meant(t
         await d.trading.reconcile("paper", "button")
         (need,) = await Hand(d).needs()
         assert need.actions[0].arguments == {"account": "paper", "symbol": "AAPL"}
+
+
+async def test_drift_stays_although_our_book_comes_to_hold_what_the_broker_held_then(tmp_path: Path) -> None:
+    async with desk(tmp_path) as d:
+        await d.trade(action="buy", quantity="10")
+        await d.by_hand("buy", "5")
+        await d.trading.reconcile("paper", "button")
+        hand = Hand(d)
+        (need,) = await hand.needs()
+        assert [action.command for action in need.actions] == ["book", "reconcile"]
+        await d.trade(symbol="MSFT", action="buy", quantity="1")
+        assert [action.command for action in (await hand.needs())[0].actions] == ["book", "reconcile"]
+        await d.trade(action="buy", quantity="5")
+        (need,) = await hand.needs()
+        assert (need.kind, [action.command for action in need.actions]) == ("drift", ["reconcile"])
+        assert "our books held 10 AAPL in paper, the broker 15; we have traded it since" in need.text
+        await d.trading.reconcile("paper", "button")
+        (need,) = await hand.needs()
+        assert "our books held 15 AAPL in paper, the broker 20." in need.text
+        await hand.do("book", **need.actions[0].arguments)
+        assert await hand.needs() == []
+        await d.trading.reconcile("paper", "button")
+        assert await hand.needs() == []
+
+
+async def test_h37_a_run_that_says_nothing_of_a_symbol_does_not_settle_its_drift(tmp_path: Path) -> None:
+    faults = Faults()
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.trade(action="buy", quantity="10")
+        await d.by_hand("buy", "5")
+        await d.trading.reconcile("paper", "button")
+        faults.paper.slow_proof = True
+        faults.paper.plan.append("lost_before")
+        await d.deliver(action="buy", quantity="1")
+        await d.state(2, "AMBIGUOUS")
+        (report,) = await d.trading.reconcile("paper", "button")
+        assert report.active == ["AAPL"]
+        hand = Hand(d)
+        assert ("warning", "drift", "paper AAPL") in await hand.kinds()
+        await d.by_hand("sell", "5")
+        await d.trading.reconcile("paper", "button")
+        assert "drift" not in [kind for _, kind, _ in await hand.kinds()]

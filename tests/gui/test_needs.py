@@ -129,4 +129,4 @@ async def test_differences_with_the_broker_open_the_reconciliation_that_found_th
     await until(window.attention.isVisible)
     click(window.attention.button)
     await until(lambda: window.detail.page and window.detail.page.id == f"R{run}")
-    assert "Our books hold 0.01 BTCUSDT in paper, the broker 0.045." in window.needs.bar.label.text()
+    assert "our books held 0.01 BTCUSDT in paper, the broker 0.045." in window.needs.bar.label.text()
