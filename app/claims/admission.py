@@ -6,7 +6,9 @@ clock is read here, a delivery brings its time along.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import msgspec
 
@@ -65,6 +67,33 @@ def exits_of(tx: Transaction, context: Context, admission: Admission, signal: Si
         book = orders.book_of(tx, account, instrument, admission.source_id, strategy)
         found[account] = reads_as_exit(signal, book)
     return found
+
+
+def is_against_a_book(tx: Transaction, context: Context, delivery: Delivery) -> bool:
+    """Whether what is known of a refused delivery stands against a book of its source (CONTRACT 3).
+
+    Against the book as it stands when the row is written, be that long after the answer.
+    """
+    hint = delivery.hint
+    if hint is None:
+        return False
+    for account in delivery.accounts:
+        where, bindings = ["account = ?", "source_id = ?"], [account, delivery.source_id]
+        if hint.symbols is not None:
+            instruments = [context.instrument_of(account, s, e) for s in hint.symbols for e in hint.exchanges]
+            where.append(f"instrument IN ({_marks(instruments)})")
+            bindings += instruments
+        if hint.strategies is not None:
+            where.append(f"strategy IN ({_marks(hint.strategies)})")
+            bindings += hint.strategies
+        found = tx.execute(f"SELECT net FROM books WHERE {' AND '.join(where)}", bindings)
+        if any(hint.is_against(Decimal(net)) for (net,) in found):
+            return True
+    return False
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _refuse_or_admit(tx: Transaction, case: Case, unanswered: Claim | None) -> Verdict:

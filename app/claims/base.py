@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from app.domain.exit_hint import ExitHint
 from app.domain.key import ChosenKey
 from app.domain.signal import Signal
 from app.ledger.ticket import Ticket
@@ -39,6 +40,9 @@ class Delivery:
     body: str
     raw_fingerprint: bytes
     warnings: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    hint: ExitHint | None = None
+    """Of one that nothing is placed for: the books, in the source's `accounts`, that make it an exit."""
 
 
 @dataclass(frozen=True, slots=True)

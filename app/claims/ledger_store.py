@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from app.claims import rows
-from app.claims.admission import admit, exits_of
+from app.claims.admission import admit, exits_of, is_against_a_book
 from app.claims.base import Admission, Delivery, Refusal, Verdict
 from app.claims.rows import Context
 from app.claims.voided import mark_unanswered
@@ -57,7 +57,7 @@ class LedgerClaimStore:
         def never_ran(tx: Transaction) -> None:
             is_exit = any(exits_of(tx, self._context, admission, signal).values())
             said = (rows.EXIT_NOT_PLACED,) if is_exit else ()
-            _record(tx, delivery, LATE, key.key, said)
+            _record(tx, self._context, delivery, LATE, key.key, said)
 
         # Decisions about one key rest on each other; of different keys none does.
         about = (delivery.source_id, key.key)
@@ -71,7 +71,7 @@ class LedgerClaimStore:
     async def refuse(self, delivery: Delivery, refusal: Refusal, key: str | None, ticket: Ticket) -> int:
         # Rests on nothing, and nothing rests on it: its ticket is as good a name as any.
         return await self._writer.run(
-            lambda tx: _record(tx, delivery, refusal, key), ticket=ticket, about=ticket
+            lambda tx: _record(tx, self._context, delivery, refusal, key), ticket=ticket, about=ticket
         )
 
     def answered(self, delivery_id: int, http_status: int, ack_us: int) -> None:
@@ -84,7 +84,7 @@ class LedgerClaimStore:
         )
 
     def unanswered(self, delivery: Delivery, refusal: Refusal, key: str | None = None) -> None:
-        self._writer.post(lambda tx: _record(tx, delivery, refusal, key))
+        self._writer.post(lambda tx: _record(tx, self._context, delivery, refusal, key))
 
     def count_unauthenticated(self, reason: str) -> None:
         """Counted in memory and written together, so that a flood costs one row an hour and reason.
@@ -120,9 +120,17 @@ class LedgerClaimStore:
 
 
 def _record(
-    tx: Transaction, delivery: Delivery, refusal: Refusal, key: str | None, warnings: tuple[str, ...] = ()
+    tx: Transaction,
+    context: Context,
+    delivery: Delivery,
+    refusal: Refusal,
+    key: str | None,
+    warnings: tuple[str, ...] = (),
 ) -> int:
-    """The row of a delivery that claims nothing; returns its id."""
+    """The row of a delivery that claims nothing, marked where it is an exit; returns its id."""
+    warnings = (*delivery.warnings, *warnings)
+    if rows.EXIT_NOT_PLACED not in warnings and is_against_a_book(tx, context, delivery):
+        warnings += (rows.EXIT_NOT_PLACED,)
     return rows.insert_delivery(
         tx,
         delivery,
@@ -132,5 +140,5 @@ def _record(
         key=key,
         fields=refusal.fields,
         detail=refusal.detail,
-        warnings=(*delivery.warnings, *warnings),
+        warnings=warnings,
     )

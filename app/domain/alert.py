@@ -6,7 +6,6 @@ fields named as they were sent. What an account makes of an alert (size, limits,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 
@@ -14,7 +13,7 @@ import msgspec
 
 from app.domain import values
 from app.domain.book import ZERO, reads_as_exit
-from app.domain.fields import Fields, each_field, field_of
+from app.domain.fields import Fields, each_field
 from app.domain.signal import Action, Direction, InvalidSignal, OrderType, Signal
 from app.domain.symbols import is_symbol, split_delayed, split_symbol
 from app.domain.times import MINUTE, interval_length, is_daily_or_longer
@@ -84,41 +83,6 @@ def body_secret(fields: Mapping[str, object]) -> str | None:
             except InvalidSignal:
                 return None
     return secrets.pop() if len(secrets) == 1 else None
-
-
-def seems_an_exit(fields: Mapping[str, object]) -> bool:
-    """Does a payload that was refused, or was never read as a whole, look like an exit? Never raises.
-
-    For the door: a lost exit has to be told to a person, whatever was wrong with it.
-    """
-    for sent, folded in each_field(fields):
-        field = field_of(sent, folded)
-        word = fold(sent.value) if isinstance(sent.value, str) else ""
-        if field == "action" and ACTIONS.get(word) in (Action.EXIT, Action.CANCEL):
-            return True
-        if field in ("market_position", "sentiment") and DIRECTIONS.get(word) is Direction.FLAT:
-            return True
-        if field == "reduce_only" and not values.is_off(sent.value):
-            return True
-    return False
-
-
-def text_seems_an_exit(text: str) -> bool:
-    """The same of a text that is no message of one order: broken JSON, a list, an alert's default words."""
-    return _EXIT_IN_TEXT.search(text) is not None
-
-
-_EXIT_WORDS = (
-    *(word for word, action in ACTIONS.items() if action in (Action.EXIT, Action.CANCEL)),
-    *(word for word, direction in DIRECTIONS.items() if direction is Direction.FLAT),
-)
-_EXIT_IN_TEXT = re.compile(
-    # A value and never a name: "close" is what most templates call a price.
-    rf""":\s*["']?\s*(?:{"|".join(map(re.escape, _EXIT_WORDS))})\s*["']?\s*(?:[,}}\]\r\n]|\Z)"""
-    # What TradingView writes where the message was left as it is.
-    r"|\bstrategy position is 0(?:\.0+)?(?![.\d])",
-    re.IGNORECASE,
-)
 
 
 def read_alert(fields: Mapping[str, object], rules: AlertRules) -> Alert:

@@ -14,8 +14,9 @@ from aiohttp import web
 from app.claims.base import ClaimStore, Delivery, Refusal, Verdict
 from app.claims.rows import EXIT_NOT_PLACED
 from app.clock import Clock
-from app.domain.alert import Alert, body_secret, read_alert, seems_an_exit, text_seems_an_exit
+from app.domain.alert import Alert, body_secret, read_alert
 from app.domain.book import ZERO, reads_as_exit
+from app.domain.exit_hint import ExitHint, hint_of, hint_of_signal, seems_an_exit, text_seems_an_exit
 from app.domain.fields import each_field
 from app.domain.freshness import in_future
 from app.domain.key import ChosenKey, HeaderKeys, choose_key, raw_fingerprint
@@ -71,6 +72,13 @@ class _Case:
         if self.fields is not None:
             return seems_an_exit(self.fields)
         return text_seems_an_exit(self.raw.decode("utf-8", "replace"))
+
+    @property
+    def hint(self) -> ExitHint | None:
+        """For where it takes the book to tell, which only the transaction of its row can ask."""
+        if self.signal is not None:
+            return hint_of_signal(self.signal)
+        return None if self.fields is None else hint_of(self.fields)
 
 
 class _Unauthorized(Exception):
@@ -154,8 +162,11 @@ class Pipeline:
             raise Refused(answers.ENCODED)
         case.raw = await bounded.read_body(request, self._clock, case.visit.boot + self._body_timeout)
         if case.source.auth == "path":
-            self._refuse_when_stopping()
-            return body.read_body(case.raw)
+            try:
+                case.fields = body.read_body(case.raw)
+            finally:
+                self._refuse_when_stopping()
+            return case.fields
         try:
             fields = body.read_body(case.raw)
         except InvalidSignal as error:
@@ -166,6 +177,7 @@ class Pipeline:
         if not self.gate.accepts(case.source, secret, case.visit.at):
             raise _Unauthorized("bad_secret")
         self._authenticated(case)
+        case.fields = fields
         self._refuse_when_stopping()
         return fields
 
@@ -300,7 +312,7 @@ def _lost(case: _Case) -> Delivery:
     """A delivery that nothing is placed for: marked where it reads as an exit."""
     delivery = _delivery(case)
     if not case.seems_an_exit:
-        return delivery
+        return replace(delivery, accounts=case.source.admission.accounts, hint=case.hint)
     return replace(delivery, warnings=(*delivery.warnings, EXIT_NOT_PLACED))
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.alert import AlertRules, body_secret, seems_an_exit
+from app.domain.alert import AlertRules, body_secret
+from app.domain.exit_hint import seems_an_exit
 from app.domain.signal import OrderType
 from app.domain.times import MINUTE, read_time
 from tests.domain.alert_kit import LIVE, PAPER, read, refusal, signal, told
