@@ -16,6 +16,7 @@ from app.clock import Clock
 from app.engine import facts
 from app.engine.commands import LOCK_NAME
 from app.engine.credentials import Retired, read_retired
+from app.engine.orphans import refuse_orphans
 from app.engine.recovery import Recovered, known_sources, recover, register
 from app.engine.status import StartRefused
 from app.failpoint import failpoint
@@ -88,6 +89,8 @@ def _open_locked(home: Path, clock: Clock, secrets: Secrets, lock: InstanceLock)
     try:
         settings = load_or_create(home)
         connection = open_ledger(home, clock.now())
+        tx = Transaction(connection, set())
+        refuse_orphans(tx, {account.name: account for account in settings.accounts})
         settings = _with_ids(home, settings, connection)
         recovered = _recover(connection, settings, clock.now())
         broken = broken_chain(connection)
@@ -100,7 +103,7 @@ def _open_locked(home: Path, clock: Clock, secrets: Secrets, lock: InstanceLock)
     except OSError as error:
         raise StartRefused(f"{home} cannot be used ({error.strerror or error})") from error
     else:
-        retired = read_retired(Transaction(connection, set()), clock.now())
+        retired = read_retired(tx, clock.now())
         anew = tuple(name for name in made if _has_deliveries(connection, name))
         statements = (*statements, *(facts.new_token(name) for name in anew))
         opened = Opened(lock, settings, connection, recovered, broken, credentials, retired, statements, anew)
