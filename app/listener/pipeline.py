@@ -67,8 +67,8 @@ class _Case:
     @property
     def seems_an_exit(self) -> bool:
         """As far as can be told without the book: nothing is placed for it, so a person has to know."""
-        if self.signal is not None:
-            return reads_as_exit(self.signal, ZERO)
+        if self.signal is not None and reads_as_exit(self.signal, ZERO):
+            return True
         if self.fields is not None:
             return seems_an_exit(self.fields)
         return text_seems_an_exit(self.raw.decode("utf-8", "replace"))

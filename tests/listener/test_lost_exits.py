@@ -121,6 +121,12 @@ async def test_h5_a_sell_answered_503_is_an_exit_by_the_book_of_when_its_row_is_
     assert bool(place.locked.tried) is (at_once is None)
 
 
+async def test_h5_sizes_without_the_side_before_are_a_transition_of_a_503_as_well(place: Place) -> None:
+    fields = {name: value for name, value in TRANSITION.items() if name != "prev_market_position"}
+    assert await place.refused(action="sell", **fields) == 503
+    assert await place.marks() == ["exit"]
+
+
 @pytest.mark.parametrize("path", [HOOK, BODY_HOOK])
 async def test_h5_a_sell_while_stopping_is_an_exit_by_the_book(place: Place, path: str) -> None:
     await place.hold("10")
