@@ -16,7 +16,7 @@ EXIT_CODE = 137
 
 def failpoint(name: str) -> None:
     """Ends the process with EXIT_CODE, nothing flushed, if this is the armed place and its pass."""
-    global _passes_left  # noqa: PLW0603 - one process, one armed place
+    global _passes_left
     if name != _armed:
         return
     _passes_left -= 1
