@@ -270,10 +270,8 @@ class PaperBook:
         """
         price = order.due_price
         assert price is not None
-        standing = [
-            (now.status, now.filled_quantity, now.due_price) for now in self._orders("id = ?", order.id)
-        ]
-        if standing != [(order.status, order.filled_quantity, price)]:
+        standing = [(now.status, now.filled_quantity) for now in self._orders("id = ?", order.id)]
+        if standing != [(order.status, order.filled_quantity)]:
             return
         self._touched.add(order.account)
         cost = EXACT.multiply(quantity, price)
