@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 import msgspec
+import structlog
 
 from app.brokers.base import (
     Account,
@@ -30,6 +31,8 @@ from app.execution.ruling import BROKER, trading_state
 from app.ledger import orders
 from app.ledger.orders import BookedFill, Order
 from app.ledger.transaction import LostUpdate, Transaction
+
+log = structlog.get_logger(__name__)
 
 
 def record_reply(tx: Transaction, order_id: int, attempt_id: int, reply: SubmitReply, now: int) -> Order:
@@ -146,9 +149,9 @@ def _merge(tx: Transaction, order: Order, seen: BrokerOrder, fills: Iterable[Fil
         return order
     if order.state is State.WORKING and seen.status.is_terminal:
         detail = {"filled": orders.plain(order.filled_quantity)}
-        status = seen.status.value
+        status, reason = seen.status.value, _overfill(order)
         return orders.move(
-            tx, order, State.DONE, at=now, actor=actor, reason=None, detail=detail, ord_status=status
+            tx, order, State.DONE, at=now, actor=actor, reason=reason, detail=detail, ord_status=status
         )
     if seen.status is not order.ord_status:
         orders.note(tx, order, at=now, ord_status=seen.status.value)
@@ -165,10 +168,26 @@ def book_fills(tx: Transaction, order: Order, fills: Iterable[Fill], now: int) -
 def _book_fills(tx: Transaction, order: Order, fills: Iterable[Fill], now: int) -> Order:
     """Books what is new of an order's fills; one that was called canceled and fills after all is Filled."""
     booked = [BookedFill(fill.exec_id, fill.quantity, fill.price, fill.fee, fill.at) for fill in fills]
+    before = order.filled_quantity
     order = orders.add_fills(tx, order, booked, at=now)
-    if order.state is State.DONE and order.filled_quantity == order.quantity:
+    if order.state is State.DONE and order.quantity is not None and order.filled_quantity >= order.quantity:
         orders.note(tx, order, at=now, ord_status=OrdStatus.FILLED.value)
+    overfill = _overfill(order)
+    if overfill is not None and order.filled_quantity > before:
+        orders.note(tx, order, at=now, reason=overfill)
+        detail = {"order": order.name, "filled": orders.plain(order.filled_quantity), "severity": "critical"}
+        # Under the account's name, where Needs you looks for it without reading every order.
+        tx.event(now, f"broker:{order.account}", "overfilled", order.account, detail)
+        log.critical("the broker filled more than was ordered", order=order.name, reason=overfill)
     return orders.get(tx, order.id)
+
+
+def _overfill(order: Order) -> str | None:
+    """Words for an order that was filled beyond its quantity: booked as it is, and never without a word."""
+    if order.quantity is None or order.filled_quantity <= order.quantity:
+        return None
+    filled, ordered = orders.plain(order.filled_quantity), orders.plain(order.quantity)
+    return f"OVERFILLED the broker filled {filled} of {ordered} ordered"
 
 
 def record_absence(tx: Transaction, order_id: int, identity: str, now: int, *, proof: str) -> Order:

@@ -152,6 +152,26 @@ def _ghosts(connection: apsw.Connection, _now: int) -> Iterator[Need]:
         yield need_of(row, "ghost", "critical", text, actions, since=row["seen_at"])
 
 
+def _overfilled(connection: apsw.Connection, _now: int) -> Iterator[Need]:
+    """Orders that the broker filled beyond their quantity, until a person has put them away."""
+    sql = (
+        f"SELECT {ORDER}, max(e.at) AS seen_at FROM accounts a CROSS JOIN events e ON e.subject = a.name "
+        "CROSS JOIN orders o ON o.id = CAST(substr(e.detail ->> '$.order', 2) AS INTEGER) "
+        "JOIN claims c ON c.id = o.claim_id JOIN sources s ON s.id = o.source_id "
+        "WHERE e.what = 'overfilled' GROUP BY o.id HAVING coalesce(o.settled_at, 0) < max(e.at) "
+        f"ORDER BY o.id DESC LIMIT {MOST}"
+    )
+    for row in read(connection, sql):
+        text = f"The broker filled {row['filled_quantity']} of {row['quantity']} ordered: {row['name']} "
+        text += f"({what_of(row)}); our book has it all"
+        actions = [Action("reconcile", {"account": row["account"]}, "Compare with the broker")]
+        if _book(connection, row):
+            actions.append(_close(row))
+        if row["state"] == "DONE":
+            actions.append(_dismiss(row["name"]))
+        yield need_of(row, "overfilled", "critical", text, actions, since=row["seen_at"])
+
+
 def _book(connection: apsw.Connection, row: Row) -> Decimal:
     sql = "SELECT net FROM books WHERE account = ? AND instrument = ? AND source_id = ? AND strategy = ?"
     key = (row["account"], row["instrument"], row["source_id"], row["strategy"])
@@ -262,6 +282,7 @@ def _was_claimed(connection: apsw.Connection, row: Row) -> bool:
 _KINDS: tuple[Callable[[apsw.Connection, int], Iterator[Need]], ...] = (
     _lost_orders,
     _ghosts,
+    _overfilled,
     _deliveries,
     _waiting_exits,
     _unresolved,

@@ -56,10 +56,10 @@ class Order:
 
     @property
     def leaves(self) -> Decimal:
-        """What may still fill: zero once the order is over or was never sent."""
+        """What may still fill: zero once the order is over, was never sent, or has filled all and more."""
         if self.quantity is None or self.state in (State.PENDING, State.DENIED, State.NOT_PLACED, State.DONE):
             return Decimal(0)
-        return WIDE.subtract(self.quantity, self.filled_quantity)
+        return max(Decimal(0), WIDE.subtract(self.quantity, self.filled_quantity))
 
     @property
     def signed_leaves(self) -> Decimal:
