@@ -10,6 +10,7 @@
 
 import asyncio
 import contextlib
+import gc
 import inspect
 import threading
 import time
@@ -178,6 +179,18 @@ def _uses_qt(item: pytest.Item) -> bool:
     return "qapp" in names or "qtbot" in names or item.get_closest_marker("qasync") is not None
 
 
+@contextlib.contextmanager
+def _qt_garbage_stays_here() -> Iterator[None]:
+    """Qt objects in cycles die on this thread, at the end: the collector would run on whichever allocates,
+    and a timer destroyed on a ledger's thread is a Qt warning at best (app/gui/garbage.py)."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.enable()
+
+
 @pytest.fixture(autouse=True)
 def loop_of_test(request: pytest.FixtureRequest) -> Iterator[LoopOfTest]:
     """The loop of this test: set up before all other fixtures, torn down after them."""
@@ -186,7 +199,10 @@ def loop_of_test(request: pytest.FixtureRequest) -> Iterator[LoopOfTest]:
     before = set(threading.enumerate())
     scanned = None if item.get_closest_marker("blocking_allowed") else "app"
     loop = LoopOfTest((lambda: request.getfixturevalue("qapp")) if on_qt else None, scanned)
-    with pytest.MonkeyPatch.context() as patch:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        _qt_garbage_stays_here() if on_qt else contextlib.nullcontext(),
+    ):
         timers = TimersOfTest(patch) if on_qt else None
         yield loop
         left = loop.close()
