@@ -18,7 +18,7 @@ from app.ledger.reader import Row, read
 
 PATIENCE_SECONDS = 3.0
 """An order that has not settled by then is told of as it stands."""
-_MOVING = frozenset({"PENDING", "SUBMITTING"})
+_MOVING = frozenset({"PENDING", "SUBMITTING", "WORKING"})
 _FINE = frozenset({Tone.GOOD, Tone.WORKING})
 
 

@@ -29,7 +29,8 @@ async def test_a_test_signal_becomes_a_filled_order_in_the_window(qapp: QApplica
             each for each in window.hook_bar.findChildren(QToolButton) if each.text() == "Send test signal"
         )
         click(send)
-        await until(lambda: "accepted as S1" in window.notice.text)
+        await until(lambda: "accepted as S1. Its order: filled." in window.notice.text)
+        assert window.notice.level == "ok"
         window.show_view("orders")
         await until(lambda: window.current.model.rowCount() == 1)
         state = window.current.model.index(0, 7)
@@ -42,6 +43,14 @@ async def test_a_test_signal_becomes_a_filled_order_in_the_window(qapp: QApplica
         await until(lambda: window.current.model.rowCount() == 2)
         await until(lambda: window.current.model.index(0, 7).data() == "✕ Denied")
         assert "TRADING_HALTED" in str(window.current.model.index(0, 10).data())
+        await until(lambda: "claimed as S2, and its order was denied: TRADING_HALTED" in window.notice.text)
+        assert window.notice.level == "warning"
+        await engine.command("resume", {}, actor="command line", request_id="a resume from elsewhere")
+        await until(window.trading_bar.halt.isEnabled)
+        click(window.trading_bar.halt)
+        await until(lambda: "Trading is halted" in window.notice.text)
+        await engine.command("resume", {}, actor="command line", request_id="another one")
+        await until(lambda: window.notice.text == "")
         window.show_view("reconciliation")
         await until(lambda: window.current.is_shown_as_table)
     finally:
