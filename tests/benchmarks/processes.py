@@ -124,6 +124,7 @@ class Receiver(Talk):
         return Job(port=self.where["port"], path=self.where["path"], run=f"{self._runs:04d}", **what)
 
     def reset(self) -> None:
+        _ = self.where
         self.ask("reset")
 
     def stats(self) -> Stats:
