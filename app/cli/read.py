@@ -79,10 +79,17 @@ def ledger_of(home: Path) -> Iterator[Any]:
         raise Failed(f"the ledger {path} cannot be read ({error})") from error
 
 
-def _listing(name: str, *, timed: bool = True) -> click.Command:
+def _narrowed(since_help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--limit N` and `--since T`, as every command that shows what the window shows takes them."""
+    limit = click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="So many.")
+    since = click.option("--since", metavar="T", callback=read_since, help=since_help)
+    return lambda function: limit(since(function))
+
+
+def _listing(name: str, since_help: str = "90d, 15m or RFC 3339.") -> click.Command:
     from app.cli import COMMANDS
 
-    def show_rows(front: Front, limit: int, since: int | None = None) -> None:
+    def show_rows(front: Front, limit: int, since: int | None) -> None:
         from app.ledger import queries
 
         with ledger_of(front.home) as connection:
@@ -93,16 +100,7 @@ def _listing(name: str, *, timed: bool = True) -> click.Command:
                 row["warnings"] = "; ".join(warnings_of(row))
         front.emit_rows(rows, TABLES[name], f"no {name}")
 
-    options: list[Callable[..., Any]] = [
-        click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Newest so many.")
-    ]
-    if timed:
-        options.append(
-            click.option("--since", metavar="T", callback=read_since, help="90d, 15m or RFC 3339.")
-        )
-    function = front_options(show_rows)
-    for option in options:
-        function = option(function)
+    function = _narrowed(since_help)(front_options(show_rows))
     return click.command(name, help=COMMANDS[name][1])(function)
 
 
@@ -110,7 +108,7 @@ signals = _listing("signals")
 deliveries = _listing("deliveries")
 orders = _listing("orders")
 fills = _listing("fills")
-positions = _listing("positions", timed=False)
+positions = _listing("positions", "A position has no date: all are shown.")
 events = _listing("events")
 
 
@@ -130,8 +128,9 @@ def show(front: Front, name: str) -> None:
 
 
 @click.command()
+@_narrowed("What needs you since then; 90d, 15m or RFC 3339.")
 @front_options
-def status(front: Front) -> None:
+def status(front: Front, limit: int, since: int | None) -> None:
     """Show whether it runs, and how well; without a running app, what the ledger knows."""
     from app.control import NotRunning, Refused, ask
 
@@ -142,16 +141,19 @@ def status(front: Front) -> None:
         found = _at_rest(home)
     except Refused as error:
         raise Failed(str(error)) from error
-    found["needs"], found["turned_away"] = _needs(home), _turned_away(home)
+    from app.ledger.queries import rfc3339
+
+    needs = [need for need in _needs(home) if since is None or need["since"] >= rfc3339(since)]
+    found["needs"], found["turned_away"] = needs[: min(limit, NEEDS)], _turned_away(home)
     front.emit(found, _status_text(found))
 
 
 def _needs(home: Path) -> list[dict[str, Any]]:
-    """The first of what needs a person; none where the ledger cannot be read, which the facts say already."""
+    """What needs a person; none where the ledger cannot be read, which the facts say already."""
     from app.cli.operator import needs_of
 
     try:
-        return needs_of(home)[:NEEDS]
+        return needs_of(home)
     except Failed:
         return []
 

@@ -80,6 +80,11 @@ def test_limit_and_since(home: Path) -> None:
     assert run("signals", "--home", home, "--since", "15m").out == "no signals\n"
 
 
+@pytest.mark.parametrize("command", ["status", *LISTS])
+def test_every_command_that_shows_what_the_window_shows_takes_both(home: Path, command: str) -> None:
+    assert run(command, "--home", home, "--limit", "5", "--since", "2026-03-02T00:00:00Z").code == 0
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -88,7 +93,6 @@ def test_limit_and_since(home: Path) -> None:
         ("signals", "--since", "yesterday"),
         ("signals", "--since", "2026-03-02"),
         ("signals", "extra"),
-        ("positions", "--since", "15m"),
         ("nonsense",),
         ("replay", "O1"),
         ("show",),
