@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
 import apsw
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -388,5 +389,6 @@ def _run(home: Path, examples: int, steps: int) -> None:
     )
 
 
+@pytest.mark.long  # its histories wait on real threads, and a replayed one has come out otherwise
 def test_no_history_breaks_an_invariant(home_made_once: Path) -> None:
     _run(home_made_once, 24, 15)
