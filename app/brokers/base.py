@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
+from app.domain.client_order_id import IdForm
 from app.domain.order import OrdStatus
 from app.domain.signal import OrderType, Side, TimeInForce
 
@@ -28,6 +29,15 @@ class IdClass(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Retention:
+    """How long, in microseconds, the venue still finds an order by a look; None is for good."""
+
+    open: int | None = None
+    canceled_unfilled: int | None = None
+    filled: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerFacts:
     id_class: IdClass
     flips_in_one_order: bool
@@ -37,8 +47,21 @@ class BrokerFacts:
     """True only for the paper broker: the alert's own price stands in for a quote (HOLES H8)."""
     absence_is_immediate: bool
     """True where one complete look that finds nothing is proof (paper: same machine, no wire)."""
-    orders_expire: bool = False
-    """Whether each request carries an expiry that the venue keeps: later than that it cannot arrive."""
+    arrival_deadline_field: str | None = None
+    """The request's field that says until when it may arrive and that the venue keeps; None: it has none."""
+    id_form: IdForm = IdForm.HEX32
+    ladder: tuple[str, ...] = ("by id",)
+    """Names of the rungs that a complete look climbs, for the evidence and the screen."""
+    retention: Retention = Retention()
+    requests_per_minute: int | None = None
+    """The venue's limit for one account, orders and looks together; None: there is none."""
+    has_sessions: bool = False
+    """Whether some instruments trade only while their market is open."""
+
+    @property
+    def orders_expire(self) -> bool:
+        """Whether each request carries an expiry that the venue keeps: later than that it cannot arrive."""
+        return self.arrival_deadline_field is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +78,11 @@ class OrderRequest:
     tif: TimeInForce | None = None
     reference_price: Decimal | None = None
     """The alert's price; only a broker that is priced by the payload may look at it."""
+    not_after: int | None = None
+    """The latest arrival, UTC microseconds: what goes into the expiry field where the venue has one."""
+    extended_hours: bool = False
+    reduces: bool = False
+    """Whether it only makes a position smaller; a venue with a reduce-only field is told so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +153,37 @@ class Unsent:
 
 
 @dataclass(frozen=True, slots=True)
+class Throttled:
+    """Proved: the venue did not process it, because we ask too often. As good as unsent, but the next send
+    waits at least `retry_after` microseconds."""
+
+    detail: str
+    retry_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """Anything else. Bytes may have left; only a look at the broker can tell."""
 
     detail: str
 
 
-SubmitReply = Placed | Refused | DuplicateId | Unsent | Unknown
+SubmitReply = Placed | Refused | DuplicateId | Unsent | Throttled | Unknown
 
 
 class LookupFailed(Exception):
     """A look at the broker that did not come back complete. Evidence of nothing."""
+
+
+class RateLimited(LookupFailed):
+    """The venue wants to be left alone for `retry_after` microseconds (None: it does not say how long).
+
+    A pause, not a failure: it counts as nothing.
+    """
+
+    def __init__(self, detail: str, retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
 
 
 class HeldBack(Exception):
@@ -154,13 +202,56 @@ It may be called on a thread of the adapter's: it reads flags and clocks, and ne
 
 
 @dataclass(frozen=True, slots=True)
+class Market:
+    """Whether an instrument trades now. `next_open` is UTC microseconds, None where nobody knows."""
+
+    is_open: bool
+    reason: str
+    next_open: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstrumentRules:
+    """What the venue says of an instrument. A symbol that it does not know is not tradable, with a reason."""
+
+    step: Decimal
+    """Quantities are multiples of it."""
+    minimum: Decimal
+    """The smallest quantity of one order."""
+    is_tradable: bool
+    is_shortable: bool
+    multiplier: Decimal = Decimal(1)
+    """What one unit is worth at a price of one."""
+    reason: str = ""
+    """Why it is not tradable."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that a reconciliation reads, in one complete pass. Positions are signed, by instrument."""
+    """All that a reconciliation reads, in one pass. Positions are signed, by instrument.
+
+    A section that could not be read to its end is named in `failed`, and what its field holds is no evidence:
+    it is UNKNOWN, never empty and never flat. Whose account it is was read: else there is no snapshot.
+    """
 
     account: Account
     positions: dict[str, Decimal]
+    """As they were after orders and fills were read."""
     open_orders: list[BrokerOrder]
     fills: list[Fill] = field(default_factory=list)
+    recent_orders: list[BrokerOrder] = field(default_factory=list)
+    """Every order of any state that was created since the time asked for."""
+    positions_before: dict[str, Decimal] = field(default_factory=dict)
+    """As they were before orders and fills were read."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """By section (SECTIONS): why it is unknown."""
+    clock_offset: int | None = None
+    """The venue's clock minus ours, in microseconds; None where it is not known."""
+    pages: int = 0
+    requests: int = 0
+
+
+SECTIONS = ("clock", "positions", "open_orders", "recent_orders", "fills")
 
 
 class Broker(Protocol):
@@ -198,7 +289,18 @@ class Broker(Protocol):
     async def fills(self, client_order_id: str) -> list[Fill]: ...
 
     async def snapshot(self, since: int) -> Snapshot:
-        """One complete pass for the reconciler: account, positions, open orders, fills from `since` on."""
+        """One pass for the reconciler: account, positions, open orders, orders and fills from `since` on.
+
+        Raises LookupFailed only where nothing at all could be read, or not whose account it is.
+        """
+        ...
+
+    async def market(self, instrument: str) -> Market:
+        """Whether the instrument trades now, regular session."""
+        ...
+
+    async def rules(self, instrument: str) -> InstrumentRules:
+        """Steps and limits of an instrument. One that the venue does not know is not tradable."""
         ...
 
     async def observe_price(self, instrument: str, price: Decimal) -> None:

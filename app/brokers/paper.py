@@ -21,8 +21,10 @@ from app.brokers.base import (
     BrokerOrder,
     Fill,
     IdClass,
+    InstrumentRules,
     LastCheck,
     LookupFailed,
+    Market,
     OrderRequest,
     Snapshot,
     SubmitReply,
@@ -32,6 +34,7 @@ from app.brokers.paper_book import PaperBook
 from app.brokers.paper_file import PaperBookRefused
 from app.brokers.paper_match import FillMode
 from app.clock import Clock
+from app.domain.sizing import SMALLEST_STEP
 
 __all__ = ["FILE_NAME", "FillMode", "PaperBookRefused", "PaperBroker", "PaperExchange"]
 
@@ -47,6 +50,9 @@ FACTS = BrokerFacts(
     priced_by_payload=True,
     absence_is_immediate=True,
 )
+
+ALWAYS_OPEN = Market(is_open=True, reason="the paper exchange never closes")
+RULES = InstrumentRules(step=SMALLEST_STEP, minimum=SMALLEST_STEP, is_tradable=True, is_shortable=True)
 
 
 class PaperExchange:
@@ -224,6 +230,12 @@ class PaperBroker:
 
     async def snapshot(self, since: int) -> Snapshot:
         return await self._exchange.run(lambda book: book.snapshot(self._name, since))
+
+    async def market(self, _instrument: str) -> Market:
+        return ALWAYS_OPEN
+
+    async def rules(self, _instrument: str) -> InstrumentRules:
+        return RULES
 
     async def observe_price(self, instrument: str, price: Decimal) -> None:
         """Keeps the price as the symbol's last one, for every account, and lets it fill what rests there."""

@@ -201,6 +201,13 @@ class PaperBook:
                 positions=self._positions("account = ?", account),
                 open_orders=[order.shown() for order in self._orders(f"account = ? AND {_OPEN}", account)],
                 fills=self._fills("f.account = ? AND f.at >= ?", account, since),
+                recent_orders=[
+                    order.shown() for order in self._orders("account = ? AND created_at >= ?", account, since)
+                ],
+                positions_before=self._positions("account = ?", account),
+                clock_offset=0,
+                pages=1,
+                requests=1,
             )
         )
 

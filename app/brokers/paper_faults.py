@@ -20,8 +20,10 @@ from app.brokers.base import (
     BrokerOrder,
     Fill,
     HeldBack,
+    InstrumentRules,
     LastCheck,
     LookupFailed,
+    Market,
     OrderRequest,
     Refused,
     Snapshot,
@@ -98,6 +100,9 @@ class PaperFaults:
         return replace(
             found,
             open_orders=[order for order in found.open_orders if not self._is_late(order.client_order_id)],
+            recent_orders=[
+                order for order in found.recent_orders if not self._is_late(order.client_order_id)
+            ],
             fills=[fill for fill in found.fills if not self._is_late(fill.client_order_id)],
         )
 
@@ -129,6 +134,12 @@ class PaperFaults:
 
     async def quote(self, instrument: str) -> Decimal | None:
         return await self._broker.quote(instrument)
+
+    async def market(self, instrument: str) -> Market:
+        return await self._broker.market(instrument)
+
+    async def rules(self, instrument: str) -> InstrumentRules:
+        return await self._broker.rules(instrument)
 
     async def observe_price(self, instrument: str, price: Decimal) -> None:
         await self._broker.observe_price(instrument, price)

@@ -7,10 +7,24 @@ refuse one.
 from __future__ import annotations
 
 import uuid
+from enum import StrEnum
 
 from app.domain.canonical import digest
 
 VERSION = 1
+
+
+class IdForm(StrEnum):
+    """How a venue wants the same 128 bits written (facts/brokers-and-reconciliation 4.5)."""
+
+    HEX32 = "hex32"  # 32 hex digits; fits nearly every venue
+    DASHED = "dashed"  # 36 characters, where a UUID is asked for
+
+
+def rendered(client_order_id: str, form: IdForm) -> str:
+    """An id of ours in a venue's form. ValueError for what is no UUID."""
+    made = uuid.UUID(client_order_id)
+    return made.hex if form is IdForm.HEX32 else str(made)
 
 
 def client_order_id(scope: str, claim_digest: bytes, leg: int, generation: int, era: int = 0) -> str:

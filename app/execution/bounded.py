@@ -19,8 +19,10 @@ from app.brokers.base import (
     BrokerFacts,
     BrokerOrder,
     Fill,
+    InstrumentRules,
     LastCheck,
     LookupFailed,
+    Market,
     OrderRequest,
     Snapshot,
     SubmitReply,
@@ -29,6 +31,9 @@ from app.brokers.base import (
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
+
+MANY_REQUESTS = 8
+"""A call that reads page after page may take so many times as long as one request."""
 
 
 class BoundedBroker:
@@ -77,10 +82,16 @@ class BoundedBroker:
         return await self._look("quote", self._broker.quote(instrument))
 
     async def fills(self, client_order_id: str) -> list[Fill]:
-        return await self._look("fills", self._broker.fills(client_order_id))
+        return await self._look("fills", self._broker.fills(client_order_id), MANY_REQUESTS)
 
     async def snapshot(self, since: int) -> Snapshot:
-        return await self._look("snapshot", self._broker.snapshot(since))
+        return await self._look("snapshot", self._broker.snapshot(since), MANY_REQUESTS)
+
+    async def market(self, instrument: str) -> Market:
+        return await self._look("market", self._broker.market(instrument))
+
+    async def rules(self, instrument: str) -> InstrumentRules:
+        return await self._look("rules", self._broker.rules(instrument))
 
     async def observe_price(self, instrument: str, price: Decimal) -> None:
         await self._look("observe price", self._broker.observe_price(instrument, price))
@@ -88,14 +99,15 @@ class BoundedBroker:
     def on_activity(self, wake: Callable[[], None]) -> None:
         self._broker.on_activity(wake)
 
-    async def _look(self, call: str, answer: Awaitable[T]) -> T:
+    async def _look(self, call: str, answer: Awaitable[T], requests: int = 1) -> T:
+        seconds = self._seconds * requests
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(seconds):
                 return await answer
         except LookupFailed:
             raise
         except TimeoutError as error:
-            raise LookupFailed(f"{call}: no answer within {self._seconds:g} s") from error
+            raise LookupFailed(f"{call}: no answer within {seconds:g} s") from error
         except OSError as error:
             raise LookupFailed(f"{call}: {error}") from error
         except Exception as error:

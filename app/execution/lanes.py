@@ -15,7 +15,7 @@ from typing import Protocol
 import apsw
 import structlog
 
-from app.brokers.base import Broker, HeldBack, LastCheck, LookupFailed, SubmitReply, Unknown
+from app.brokers.base import Broker, HeldBack, LastCheck, LookupFailed, SubmitReply, Throttled, Unknown
 from app.clock import SECOND, Clock
 from app.domain.order import State
 from app.execution import replies
@@ -184,8 +184,9 @@ class Lane:
     def _is_reachable(self) -> bool:
         return self.session.is_reachable and self._clock.boot() >= self._not_before
 
-    def _hold_off(self) -> None:
-        self._not_before = self._clock.boot() + HOLD_OFF[min(self._failures, len(HOLD_OFF) - 1)]
+    def _hold_off(self, at_least: int | None = None) -> None:
+        pause = max(HOLD_OFF[min(self._failures, len(HOLD_OFF) - 1)], at_least or 0)
+        self._not_before = self._clock.boot() + pause
         self._failures += 1
 
     # ---------------------------------------------------------------- one order
@@ -255,7 +256,7 @@ class Lane:
         failpoint("after_broker")
         recorded = await self._record(send, reply)
         if recorded is not None and recorded.state is State.PENDING:
-            self._hold_off()
+            self._hold_off(reply.retry_after if isinstance(reply, Throttled) else None)
         else:
             self._failures = 0
         self.session.nudge()

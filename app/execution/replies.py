@@ -20,6 +20,7 @@ from app.brokers.base import (
     Placed,
     Refused,
     SubmitReply,
+    Throttled,
     Unknown,
     Unsent,
 )
@@ -37,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 def record_reply(tx: Transaction, order_id: int, attempt_id: int, reply: SubmitReply, now: int) -> Order:
     """Closes the attempt and moves the order to what the reply proves."""
-    bytes_left = 0 if isinstance(reply, Unsent) else 1
+    bytes_left = 0 if isinstance(reply, Unsent | Throttled) else 1
     tx.change(
         "attempts",
         "UPDATE attempts SET ended_at = ?, bytes_left = ?, reply = ? WHERE id = ? AND ended_at IS NULL",
@@ -65,7 +66,7 @@ def record_reply(tx: Transaction, order_id: int, attempt_id: int, reply: SubmitR
             # No byte of this id ever left before: the order that the broker has is not this one (HOLES H12).
             reason = f"COLLISION the broker knows this id already {detail}".strip()
             return orders.move(tx, order, State.NEEDS_OPERATOR, at=now, actor=actor, reason=reason)
-        case Unsent(reason=reason):
+        case Unsent(reason=reason) | Throttled(detail=reason):
             to, text = _after_unsent(tx, order, reason)
             if to is State.DENIED and resend.is_resend(tx, order):
                 to = State.NOT_PLACED

@@ -18,8 +18,10 @@ from app.brokers.base import (
     BrokerFacts,
     BrokerOrder,
     Fill,
+    InstrumentRules,
     LastCheck,
     LookupFailed,
+    Market,
     OrderRequest,
     Snapshot,
     SubmitReply,
@@ -27,7 +29,19 @@ from app.brokers.base import (
 )
 
 T = TypeVar("T")
-LOOKS = ("connect", "account", "position", "quote", "find", "fills", "snapshot", "observe_price", "cancel")
+LOOKS = (
+    "connect",
+    "account",
+    "position",
+    "quote",
+    "find",
+    "fills",
+    "snapshot",
+    "observe_price",
+    "cancel",
+    "market",
+    "rules",
+)
 
 
 class Held:
@@ -131,8 +145,15 @@ class FaultyBroker:
         return replace(
             found,
             open_orders=[o for o in found.open_orders if o.client_order_id not in self.hidden],
+            recent_orders=[o for o in found.recent_orders if o.client_order_id not in self.hidden],
             fills=[f for f in found.fills if f.client_order_id not in self.hidden],
         )
+
+    async def market(self, instrument: str) -> Market:
+        return await self._look("market", lambda: self.real.market(instrument))
+
+    async def rules(self, instrument: str) -> InstrumentRules:
+        return await self._look("rules", lambda: self.real.rules(instrument))
 
     async def observe_price(self, instrument: str, price: Decimal) -> None:
         await self._look("observe_price", lambda: self.real.observe_price(instrument, price))
