@@ -97,7 +97,7 @@ def _marks(values: Sequence[str]) -> str:
 
 
 def _refuse_or_admit(tx: Transaction, case: Case, unanswered: Claim | None) -> Verdict:
-    refusal = _not_fresh(tx, case) or _over_rate(tx, case)
+    refusal = not_fresh(tx, case) or _over_rate(tx, case)
     if refusal is not None:
         return _refuse(tx, case, refusal)
     return _admit_first(tx, case) if unanswered is None else _admit_again(tx, case, unanswered)
@@ -178,9 +178,12 @@ def _conflict(tx: Transaction, case: Case, first: Claim, conflict: Conflict) -> 
 # ------------------------------------------------------------------------------------------ fit to be claimed
 
 
-def _not_fresh(tx: Transaction, case: Case) -> Refusal | None:
-    """Watermark, then age. The watermark is asked for the time that the signal itself states: it is the same
-    in every copy, so that what was purged can never come back (HOLES H40)."""
+def not_fresh(tx: Transaction, case: Case) -> Refusal | None:
+    """Why it comes too late, or None: watermark, then age.
+
+    The watermark is asked for the time that the signal itself states: it is the same in every copy, so that
+    what was purged can never come back (HOLES H40).
+    """
     stated = signal_time(case.signal)
     row = tx.one("SELECT watermark FROM sources WHERE id = ?", (case.admission.source_id,))
     watermark = row[0] if row else None

@@ -6,12 +6,15 @@ judges again before it sends.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
 
-from app.domain.signal import Signal
+from app.domain.fields import each_field
+from app.domain.signal import InvalidSignal, Signal
 from app.domain.times import SECOND, interval_length
+from app.domain.vocabulary import NAMES
 
 MAX_SKEW = 30 * SECOND
 """How far in the future a signal may seem to be: two clocks never agree."""
@@ -47,6 +50,22 @@ def in_future(signal: Signal, received_at: int) -> bool:
     """Is the signal's own time more than 30 s ahead? Then a clock or a template is wrong."""
     stated = signal_time(signal)
     return stated is not None and stated - received_at > MAX_SKEW
+
+
+def refuse_future(fields: Mapping[str, object], signal: Signal, received_at: int) -> None:
+    """Raises InvalidSignal `in_future`, naming the time as it was sent among `fields`."""
+    if in_future(signal, received_at):
+        detail = "more than 30 s in the future: a clock is wrong, or the time is not when it fired"
+        raise InvalidSignal("in_future", _time_fields(fields), detail)
+
+
+def _time_fields(fields: Mapping[str, object]) -> tuple[str, ...]:
+    """The names, as sent, of the time that was looked at."""
+    for field in ("fired_at", "bar_time"):
+        names = tuple(sent.name for sent, folded in each_field(fields) if NAMES.get(folded) == field)
+        if names:
+            return names
+    return ()
 
 
 def is_stale(age: Age, *, is_exit: bool, max_age: int, max_exit_age: int) -> bool:

@@ -105,7 +105,7 @@ def is_label(text: str) -> bool:
 def normalise_key(name: str, text: str) -> str | None:
     """The key in NFC without surrounding spaces; None where nothing is left. `name` is for the refusal."""
     key = unicodedata.normalize("NFC", text).strip()
-    if any(unicodedata.category(c) in ("Cc", "Cs") for c in key):
+    if not key.isprintable() and any(unicodedata.category(c) in ("Cc", "Cs") for c in key):
         raise InvalidSignal("invalid_key", (name,), "a control character or half a surrogate pair in it")
     if len(key) > MAX_KEY:
         raise InvalidSignal(
@@ -252,10 +252,14 @@ def _intent_v1(signal: Signal) -> dict[str, str | None]:
     return {name: _text(getattr(signal, name)) for name in _INTENT_V1}
 
 
+DERIVED_FROM = ("strategy", "exchange", "symbol", "interval", "bar_time", "action", "order_id")
+TRANSITION = _TRANSITION_V1
+"""Fields of a Signal that a derived key is made of, besides source and label: for telling a person."""
+
+
 def _derived_v1(source_id: str, signal: Signal, label: str | None) -> Canonical:
-    names = ("strategy", "exchange", "symbol", "interval", "bar_time", "action", "order_id")
     transition = [_text(getattr(signal, name)) for name in _TRANSITION_V1]
-    return [source_id, *(_text(getattr(signal, name)) for name in names), label, transition]
+    return [source_id, *(_text(getattr(signal, name)) for name in DERIVED_FROM), label, transition]
 
 
 def _text(value: object) -> str | None:

@@ -17,11 +17,9 @@ from app.clock import Clock
 from app.domain.alert import Alert, body_secret, read_alert
 from app.domain.book import ZERO, reads_as_exit
 from app.domain.exit_hint import ExitHint, hint_of, hint_of_signal, seems_an_exit, text_seems_an_exit
-from app.domain.fields import each_field
-from app.domain.freshness import in_future
+from app.domain.freshness import refuse_future
 from app.domain.key import ChosenKey, HeaderKeys, choose_key, raw_fingerprint
 from app.domain.signal import InvalidSignal, Signal
-from app.domain.vocabulary import NAMES
 from app.ledger.errors import CommitUnknown, LedgerUnavailable, TicketLate
 from app.ledger.ticket import Ticket
 from app.listener import answers, body, bounded
@@ -188,9 +186,7 @@ class Pipeline:
         source = case.source
         alert = read_alert(fields, source.rules)
         case.signal, case.warnings = alert.signal, alert.warnings
-        if in_future(alert.signal, case.visit.at):
-            detail = "more than 30 s in the future: a clock is wrong, or the time is not when it fired"
-            raise InvalidSignal("in_future", _time_fields(fields), detail)
+        refuse_future(fields, alert.signal, case.visit.at)
         headers = HeaderKeys(
             idempotency_key=tuple(request.headers.getall("Idempotency-Key", ())),
             x_idempotency_key=tuple(request.headers.getall("X-Idempotency-Key", ())),
@@ -318,12 +314,3 @@ def _lost(case: _Case) -> Delivery:
 
 def _invalid(error: InvalidSignal) -> Refusal:
     return Refusal(400, "invalid", error.reason, error.fields, error.detail)
-
-
-def _time_fields(fields: Mapping[str, object]) -> tuple[str, ...]:
-    """The names, as sent, of the time that was looked at."""
-    for field in ("fired_at", "bar_time"):
-        names = tuple(sent.name for sent, folded in each_field(fields) if NAMES.get(folded) == field)
-        if names:
-            return names
-    return ()
