@@ -6,7 +6,7 @@ fields named as they were sent. What an account makes of an alert (size, limits,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 import msgspec
@@ -17,6 +17,7 @@ from app.domain.fields import Fields, each_field
 from app.domain.signal import Action, Direction, InvalidSignal, OrderType, Signal
 from app.domain.symbols import is_symbol, split_delayed, split_symbol
 from app.domain.times import MINUTE, interval_length, is_daily_or_longer
+from app.domain.values import Sent
 from app.domain.vocabulary import (
     ACTIONS,
     BRACKET_REMEDY,
@@ -75,13 +76,15 @@ def body_secret(fields: Mapping[str, object]) -> str | None:
 
     Also None where it carries two that differ, or something that is no text.
     """
-    secrets: set[str] = set()
-    for sent, folded in each_field(fields):
-        if NAMES.get(folded) == "secret" and not values.is_absent(sent.value):
-            try:
-                secrets.add(values.long_text(sent))
-            except InvalidSignal:
-                return None
+    found = [sent for sent, folded in each_field(fields) if NAMES.get(folded) == "secret"]
+    return _agreed(sent for sent in found if not values.is_absent(sent.value))
+
+
+def _agreed(sent: Iterable[Sent]) -> str | None:
+    try:
+        secrets = {values.long_text(secret) for secret in sent}
+    except InvalidSignal:
+        return None
     return secrets.pop() if len(secrets) == 1 else None
 
 
@@ -96,7 +99,7 @@ def read_alert(fields: Mapping[str, object], rules: AlertRules) -> Alert:
     if left_over:
         detail = "a placeholder was not filled in; strategy placeholders work in strategy alerts only"
         raise InvalidSignal("unsubstituted_placeholder", left_over, detail)
-    return _Reading(fields, rules).alert(body_secret(fields))
+    return _Reading(fields, rules).alert()
 
 
 class _Reading(Fields):
@@ -106,13 +109,16 @@ class _Reading(Fields):
         super().__init__(fields, rules.reaches_live)
         self.rules = rules
 
-    def alert(self, secret: str | None) -> Alert:
+    def alert(self) -> Alert:
         signal = self._signal()
         self._refuse_contradictions(signal)
         self._refuse_incomplete(signal)
         keys = BodyKeys(**{name: self._key(name) for name in BodyKeys.__struct_fields__})
         return Alert(
-            signal=self._with_brackets(signal), secret=secret, keys=keys, warnings=tuple(self.warnings)
+            signal=self._with_brackets(signal),
+            secret=_agreed(self.found["secret"]),
+            keys=keys,
+            warnings=tuple(self.warnings),
         )
 
     def _key(self, field: str) -> SentKey | None:

@@ -6,7 +6,7 @@ Nothing here knows which fields there are or what they mean together; that is `a
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple, TypeVar
 
@@ -37,7 +37,7 @@ def is_absent(value: object) -> bool:
 
 def placeholders(fields: Mapping[str, object]) -> tuple[str, ...]:
     """Names of every field, at any depth, that still has a `{{...}}` in it."""
-    found = (n for name, value in fields.items() for n in _placeholders_in(name, value))
+    found = [n for name, value in fields.items() for n in _placeholders_in(name, value)]
     return tuple(dict.fromkeys(found))
 
 
@@ -55,7 +55,8 @@ def text(sent: Sent) -> str:
     value = long_text(sent)
     if len(value) > MAX_TEXT:
         raise InvalidSignal("value_too_long", (sent.name,), f"at most {MAX_TEXT} characters")
-    if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in value):
+    # Printable text, as nearly all is, has none of these.
+    if not value.isprintable() and any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in value):
         raise InvalidSignal(
             "control_character", (sent.name,), "a line break or another control character in it"
         )
@@ -164,18 +165,19 @@ def bracket(sent: Sent) -> str | None:
 
 
 def _has_placeholder(text: str) -> bool:
-    return "}}" in text.partition("{{")[2]
+    return "{{" in text and "}}" in text.partition("{{")[2]
 
 
-def _placeholders_in(name: str, value: object) -> Iterator[str]:
-    if _has_placeholder(name) or (isinstance(value, str) and _has_placeholder(value)):
-        yield name
-    elif isinstance(value, Mapping):
-        for inner, inner_value in value.items():
-            yield from _placeholders_in(f"{name}.{inner}", inner_value)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _placeholders_in(name, item)
+def _placeholders_in(name: str, value: object) -> list[str]:
+    if _has_placeholder(name):
+        return [name]
+    if isinstance(value, str):
+        return [name] if _has_placeholder(value) else []
+    if isinstance(value, Mapping):
+        return [n for inner, v in value.items() for n in _placeholders_in(f"{name}.{inner}", v)]
+    if isinstance(value, list):
+        return [n for item in value for n in _placeholders_in(name, item)]
+    return []
 
 
 def _is_zero(value: str) -> bool:

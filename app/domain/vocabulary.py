@@ -7,12 +7,14 @@ or in none. Adding a name is adding a word to a table. Nothing here reads a payl
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from app.domain.signal import Action, Direction, OrderType, TimeInForce
 
 _IGNORED_IN_NAMES = re.compile(r"[_\-\s.]")
 
 
+@lru_cache(maxsize=1024)  # every alert of a strategy has the same names
 def fold(name: str) -> str:
     """Names are compared without case, `_`, `-`, `.` and spaces: `limitPrice` is `limit_price`."""
     return _IGNORED_IN_NAMES.sub("", name.lower())
@@ -232,9 +234,7 @@ NEUTRAL: dict[str, frozenset[str]] = {
 
 # ------------------------------------------------------------------------------------------ credentials
 
-_SECRET_PARTS = tuple(
-    _folded("secret passphrase password passwd passcode token apikey privatekey credential")
-)
+_SECRET_PART = re.compile("secret|passphrase|password|passwd|passcode|token|apikey|privatekey|credential")
 _SECRET_NAMES = _folded(
     """
     pass pwd pw auth authorization authentication bearer pin otp hmac signature access_key auth_key
@@ -250,14 +250,20 @@ def is_secret_name(name: str) -> bool:
 
     `key` and `idempotency_key` are not: they are the signal's identity.
     """
-    bare = re.sub(r"[^0-9a-z]", "", name.lower())
-    return bare in _SECRET_NAMES or any(part in bare for part in _SECRET_PARTS)
+    bare = _bare(name)
+    return bare in _SECRET_NAMES or _SECRET_PART.search(bare) is not None
 
 
 def is_credential(name: str) -> bool:
     """Is it a secret and nothing else? `token_amount` is blanked as well, but may be a size (HOLES H9)."""
-    bare = re.sub(r"[^0-9a-z]", "", name.lower())
-    return is_secret_name(name) and _AMOUNT_IN_NAME.search(bare) is None
+    return is_secret_name(name) and _AMOUNT_IN_NAME.search(_bare(name)) is None
+
+
+_NOT_BARE = re.compile(r"[^0-9a-z]+")
+
+
+def _bare(name: str) -> str:
+    return _NOT_BARE.sub("", name.lower())
 
 
 _AMOUNT_IN_NAME = re.compile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from app.domain.vocabulary import is_secret_name
 
@@ -23,13 +24,19 @@ def redact(raw: bytes) -> str:
     The hook's own address inside a body (some senders repeat it) loses its token.
     """
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff").rstrip("\0")
-    text = _redact_json(text) if _is_json(text) else _redact_text(text)
-    return _HOOK.sub(rf"\1{BLANK}", text)
+    if not _is_json(text):
+        text = _redact_text(text)
+    elif _has_something_to_blank(text):
+        text = _redact_json(text)
+    return _HOOK.sub(rf"\1{BLANK}", text) if "hook" in text else text
 
 
 # --------------------------------------------------------------------------------------------- sound JSON
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+|\s+', re.DOTALL)
+_TEXT = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_TOKEN = re.compile(rf'{_TEXT}|[{{}}\[\]:,]|[^\s"{{}}\[\]:,]+|\s+', re.DOTALL)
+_NAME_OR_TEXT = re.compile(rf"({_TEXT})(\s*:)?", re.DOTALL)
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
 
 
 def _is_json(text: str) -> bool:
@@ -37,10 +44,27 @@ def _is_json(text: str) -> bool:
     if not _looks_like_json(text):
         return False
     try:
-        json.JSONDecoder(strict=False, parse_int=str, parse_float=str).decode(text.strip())
+        _DECODER.decode(text.strip())
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def _has_something_to_blank(text: str) -> bool:
+    """Whether `_redact_json` would change anything, which for most alerts it does not: it cuts the text into
+    the same names and texts and asks the same of each."""
+    for token, colon in _NAME_OR_TEXT.findall(text):
+        if colon:
+            if _names_a_secret(token):
+                return True
+        elif _SIGN.search(token, 1, len(token) - 1) and _redact_inside(token) != token:
+            return True
+    return False
+
+
+@lru_cache(maxsize=1024)  # every alert of a strategy has the same names
+def _names_a_secret(token: str) -> bool:
+    return is_secret_name(_unescaped(token[1:-1]))
 
 
 def _redact_json(text: str) -> str:
@@ -59,7 +83,7 @@ def _redact_json(text: str) -> str:
             kept.append(_redact_inside(token))
             continue
         kept.append(token)
-        if is_secret_name(_unescaped(token[1:-1])):
+        if _names_a_secret(token):
             value = _skip_space(tokens, after + 1)
             kept.extend(tokens[at:value])
             kept.append(f'"{BLANK}"')
@@ -144,7 +168,8 @@ def _pieces(text: str, at: int, key_is_secret: bool) -> Iterator[str]:
             return
         name = _name_before(text, sign.end() if sign[0] in "\"'" else sign.start())
         last = (name.split() or [""])[-1]
-        if is_secret_name(name) or is_secret_name(last) or (key_is_secret and last.lower() == "key"):
+        is_secret = is_secret_name(name) or (last != name and is_secret_name(last))
+        if is_secret or (key_is_secret and last.lower() == "key"):
             start = sign.end()
             while start < len(text) and text[start].isspace():
                 start += 1

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 
 from app.domain.vocabulary import is_secret_name
 from app.listener.body import redact
-
-SECRET_NAMES = [
-    "secret", "passphrase", "password", "token", "api_key", "apiKey", "API-KEY", "Secret", "webhook_secret",
-    "auth_token", "x-api-key", "private_key", "access_key", "license_id", "pin", "webhook_url", "pass",
-]  # fmt: skip
+from tests.listener.bodies import BODIES, MARK, SECRET_NAMES, Pairs, written
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
@@ -105,81 +101,35 @@ def test_which_names_are_secret() -> None:
 
 # ------------------------------------------------------------------------------------------- generated bodies
 
-MARK = "ZQX"
-"""In every generated secret and nowhere else."""
-
-_awkward = st.lists(
-    st.sampled_from([*"ab1 \\\"',:;{}[]&|=\n\té\u2028🚀", "\\u0041", '","x":"']), max_size=12
-).map("".join)
-_secret = st.tuples(_awkward, _awkward).map(lambda parts: parts[0] + MARK + parts[1])
-_plain: Any = st.none() | st.booleans() | st.integers() | _awkward
-_hidden: Any = st.recursive(
-    _secret,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-)
-
-
-def _object(inner: Any) -> Any:
-    """Pairs, so that names may come twice."""
-    ordinary = st.tuples(st.sampled_from(["a", "key", "quantity", 'q"q', "é"]), inner)
-    secret = st.tuples(st.sampled_from(SECRET_NAMES), _hidden)
-    return st.lists(ordinary | secret, max_size=4).map(_Pairs)
-
-
-class _Pairs(list[tuple[str, Any]]):
-    pass
-
-
-_bodies: Any = _object(
-    st.recursive(_plain, lambda inner: st.lists(inner, max_size=3) | _object(inner), max_leaves=5)
-)
-
-
-def _written(value: Any, escape_names: bool) -> str:
-    """JSON of pairs; with the first letter of every name escaped where asked for."""
-    if isinstance(value, _Pairs):
-        return (
-            "{" + ",".join(f"{_name(n, escape_names)}: {_written(v, escape_names)}" for n, v in value) + "}"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(_written(item, escape_names) for item in value) + "]"
-    return json.dumps(value)
-
-
-def _name(name: str, escaped: bool) -> str:
-    return (
-        f'"\\u{ord(name[0]):04x}{json.dumps(name)[2:]}' if escaped and name[0].isalnum() else json.dumps(name)
-    )
-
 
 @settings(deadline=None)
-@given(_bodies, st.booleans())
+@given(BODIES, st.booleans())
 def test_no_secret_comes_through_sound_json(body: Any, escape_names: bool) -> None:
-    text = _written(body, escape_names)
+    text = written(body, escape_names)
     kept = redact(text.encode())
     assert MARK not in kept
-    assert _blanked(json.loads(text, object_pairs_hook=_Pairs)) == json.loads(kept, object_pairs_hook=_Pairs)
+    assert _blanked(json.loads(text, object_pairs_hook=Pairs)) == json.loads(kept, object_pairs_hook=Pairs)
 
 
 def _blanked(value: Any) -> Any:
     """The same by way of a parser: only where the texts hold no message of their own."""
-    if isinstance(value, _Pairs):
-        return _Pairs((n, "***" if is_secret_name(n) else _blanked(v)) for n, v in value)
+    if isinstance(value, Pairs):
+        return Pairs((n, "***" if is_secret_name(n) else _blanked(v)) for n, v in value)
     return [_blanked(item) for item in value] if isinstance(value, list) else value
 
 
 @settings(deadline=None)
-@given(_bodies, st.data())
+@given(BODIES, st.data())
 def test_no_secret_comes_through_a_body_cut_off_anywhere(body: Any, data: st.DataObject) -> None:
-    text = _written(body, escape_names=False)
+    text = written(body, escape_names=False)
     cut = data.draw(st.integers(0, len(text)))
     assert MARK not in redact(text[:cut].encode())
 
 
 @settings(deadline=None)
-@given(_bodies, st.sampled_from([",}", "{{x}}", " nan", '"', "}", '{"a":1}']))
+@given(BODIES, st.sampled_from([",}", "{{x}}", " nan", '"', "}", '{"a":1}']))
 def test_no_secret_comes_through_a_body_that_ends_badly(body: Any, ending: str) -> None:
-    assert MARK not in redact((_written(body, escape_names=False) + ending).encode())
+    assert MARK not in redact((written(body, escape_names=False) + ending).encode())
 
 
 @settings(deadline=None)
@@ -191,9 +141,9 @@ def test_redaction_never_raises(raw: bytes) -> None:
 
 
 @settings(deadline=None)
-@given(_bodies)
+@given(BODIES)
 def test_what_was_redacted_stays_as_it_is(body: Any) -> None:
-    once = redact(_written(body, escape_names=False).encode())
+    once = redact(written(body, escape_names=False).encode())
     assert redact(once.encode()) == once
 
 
