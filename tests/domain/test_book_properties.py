@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from app.domain.book import Holdings, Trade, plan, reads_as_exit
 from app.domain.signal import Action, Direction, Side, Signal
-from app.domain.sizing import SMALLEST_STEP, at_least_a_step, round_down, worth
+from app.domain.sizing import SMALLEST_STEP, WIDE, at_least_a_step, round_down, worth
 
 D = Decimal
 SIZES = st.decimals("0.00000001", "1000", places=8) | st.sampled_from([D(1), D(5), D(10), D("1e-9")])
@@ -137,8 +137,10 @@ def test_rounding_is_down_to_whole_steps_and_never_below_zero(quantity: Decimal,
 
 @given(st.decimals("0.01", "1e12", places=2), st.decimals("0.00000001", "1e9", places=8))
 def test_what_an_amount_buys_costs_no_more_than_the_amount(amount: Decimal, price: Decimal) -> None:
-    assert worth(amount, price) * price <= amount
-    assert (worth(amount, price) + SMALLEST_STEP) * price > amount
+    bought = worth(amount, price)
+    # In a wide context, as the product has more digits than the default one keeps.
+    assert WIDE.multiply(bought, price) <= amount
+    assert WIDE.multiply(WIDE.add(bought, SMALLEST_STEP), price) > amount
 
 
 def _entry_size(signal: Signal, size: Decimal, by_signal: bool) -> Decimal:
