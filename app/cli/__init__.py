@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("run", "Run without a window."),
     "url": ("hook", "Show the hook addresses, tokens included."),
     "send": ("hook", "Post a sample alert to the built-in test source."),
+    "check": ("check", "Say what a message would do, without sending it."),
     "status": ("read", "Show whether it runs, and how well."),
     "signals": ("read", "List what was claimed."),
     "deliveries": ("read", "List every request, with verdict and reason."),

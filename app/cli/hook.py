@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import re
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,26 +18,6 @@ if TYPE_CHECKING:
     from app.settings import Settings, Source
 
 TIMEOUT = 5.0
-_PLACEHOLDER = re.compile(rb"\{\{\s*([^{}]*?)\s*\}\}")
-_SAMPLE = {
-    "ticker": "SAMPLE",
-    "exchange": "SAMPLE",
-    "interval": "1",
-    "open": "10",
-    "high": "10",
-    "low": "10",
-    "close": "10",
-    "volume": "1",
-    "strategy.order.action": "buy",
-    "strategy.order.contracts": "1",
-    "strategy.order.price": "10",
-    "strategy.order.id": "Sample",
-    "strategy.market_position": "long",
-    "strategy.market_position_size": "1",
-    "strategy.prev_market_position": "flat",
-    "strategy.prev_market_position_size": "0",
-}
-"""One share of a made-up symbol, bought when flat."""
 
 
 @click.command()
@@ -103,20 +82,16 @@ def send(front: Front, file: IO[bytes], repeat: int) -> None:
 
 def _filled_in(body: bytes) -> tuple[bytes, list[str]]:
     """The body with each `{{placeholder}}` replaced by a sample value, and what was replaced by what."""
-    now = datetime.now(UTC)
-    values = {
-        "timenow": now.isoformat().replace("+00:00", "Z"),
-        "time": now.replace(second=0, microsecond=0).isoformat().replace("+00:00", "Z"),
-        **_SAMPLE,
-    }
-    filled: dict[str, None] = {}
+    from app.clock import SystemClock
+    from app.domain.placeholders import fill_in
 
-    def value(match: re.Match[bytes]) -> bytes:
-        name = match[1].decode("utf-8", "replace")
-        filled[f"{name} = {values.get(name, 'sample')}"] = None
-        return values.get(name, "sample").encode()
-
-    return _PLACEHOLDER.sub(value, body), list(filled)
+    # Finer than TradingView's whole seconds, so that each `send` is a signal of its own.
+    exact = {"timenow": datetime.now(UTC).isoformat().replace("+00:00", "Z")}
+    # Whatever the bytes are, they go out as they came where nothing is filled in.
+    text = body.decode("utf-8", "surrogateescape")
+    found = fill_in(text, SystemClock().now(), exact, unknown_too=True)
+    said = [f"{name} = {value}" for name, value in found.values.items()]
+    return found.text.encode("utf-8", "surrogateescape"), said
 
 
 def settings_of(home: Path) -> Settings:

@@ -60,6 +60,14 @@ def admission_of(settings: Settings, source: Source) -> Admission:
     )
 
 
+def key_policy(source: Source) -> KeyPolicy:
+    """How the key of a source's alerts is chosen."""
+    return KeyPolicy(
+        body_key_is_label=source.body_key == "label",
+        refuse_without_time=source.without_time == "refuse",
+    )
+
+
 def _access(settings: Settings, source: Source, credentials: tuple[Credential, ...]) -> SourceAccess:
     return SourceAccess(
         name=source.name,
@@ -67,10 +75,7 @@ def _access(settings: Settings, source: Source, credentials: tuple[Credential, .
         auth=source.auth,
         credentials=credentials,
         rules=alert_rules(settings, source),
-        key_policy=KeyPolicy(
-            body_key_is_label=source.body_key == "label",
-            refuse_without_time=source.without_time == "refuse",
-        ),
+        key_policy=key_policy(source),
         admission=admission_of(settings, source),
         duplicate_status=source.duplicate_status,
     )
