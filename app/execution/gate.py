@@ -150,8 +150,9 @@ class _Case:
             self._supersede()
         match planned:
             case Trade():
-                return self._send(planned, held, view)
+                return self._send(planned, held, view, price)
             case Nothing(detail=detail):
+                orders.note(self.tx, self.order, at=self.now, closes_book=int(held.book == ZERO))
                 return self._over(State.DONE, f"NOTHING_TO_DO {detail}")
             case Denial():
                 return self._deny(planned)
@@ -187,7 +188,7 @@ class _Case:
         self.tx.event(self.now, ACTOR, "order cut to its exit", self.order.name, {"denied": denied.text})
         return Trade(trade.side, trade.reduces, ZERO)
 
-    def _send(self, trade: Trade, held: Holdings, view: View) -> Send:
+    def _send(self, trade: Trade, held: Holdings, view: View, price: Decimal | None) -> Send:
         """Writes SUBMITTING and the attempt: from here on the order may be at the broker."""
         if trade.reduces > ZERO and held.at_broker < abs(held.book):
             numbers = {"book": plain(held.book), "broker_position": plain(held.broker_position)}
@@ -206,6 +207,8 @@ class _Case:
             purpose="exit" if trade.opens == ZERO else "entry",
             client_order_id=cid,
             ord_status=OrdStatus.PENDING_NEW.value,
+            price=None if price is None else plain(price),
+            closes_book=int(self._leaves_nothing(trade, held)),
         )
         request = OrderRequest(
             client_order_id=cid,
@@ -233,6 +236,15 @@ class _Case:
             },
         )
         return Send(order, request, attempt, self.claim.by_person)
+
+    def _leaves_nothing(self, trade: Trade, held: Holdings) -> bool:
+        """Whether, filled whole, it leaves nothing of the book, and the sender what he states."""
+        if trade.reduces == ZERO or trade.reduces != abs(held.book):
+            return False
+        target = self.claim.signal.target
+        if target is None or not self.policy.sized_by_signal:
+            return True
+        return held.effective + trade.side.sign * trade.quantity == target
 
     def _price(self, view: View) -> Decimal | None:
         """The venue's; where the payload prices, the order's limit or stop, the alert's, the last (H8)."""

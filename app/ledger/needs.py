@@ -42,10 +42,12 @@ _UNSETTLED = """settled_at IS NULL AND (
     (purpose IN ('exit', 'cancel') OR action = 'reverse') AND cancel_requested = 0
     AND (state IN ('DENIED', 'NOT_PLACED') OR (state = 'DONE' AND ord_status <> 'Filled'))
     OR state = 'DENIED' AND substr(reason, 1, 5) IN ('OTHER', 'DRIFT')
+    OR state = 'DENIED' AND substr(reason, 1, 18) = 'POSITION_UNCERTAIN'
     OR state = 'DENIED' AND substr(reason, 1, 16) = 'STALE unanswered'
+    OR state = 'NOT_PLACED' AND substr(reason, 1, 16) = 'CONFIRMED_ABSENT'
 )"""
-"""Word for word the condition of the index (schema 003)."""
-# Newest of its leg, and no later exit of the book has ended filled or with nothing left to do.
+"""Word for word the condition of the index (schema 004)."""
+# Newest of its leg, and no later order has left the book with nothing of what it held then.
 _STILL_LOST = """
     coalesce(o.reason, '') NOT LIKE 'SUPERSEDED_BY_EXIT%' AND coalesce(o.reason, '') NOT LIKE 'CANCELED_BY%'
     AND NOT EXISTS (
@@ -54,7 +56,7 @@ _STILL_LOST = """
     )
     AND (coalesce(o.reason, '') LIKE 'OTHER_BOOK_OPEN%' OR NOT EXISTS (
         SELECT 1 FROM orders n WHERE n.id > o.id AND n.account = o.account AND n.instrument = o.instrument
-        AND n.source_id = o.source_id AND n.strategy = o.strategy AND n.purpose = 'exit'
+        AND n.source_id = o.source_id AND n.strategy = o.strategy AND n.closes_book = 1
         AND n.state = 'DONE' AND (n.ord_status = 'Filled' OR n.reason LIKE 'NOTHING_TO_DO%')
     ))"""
 
@@ -87,9 +89,12 @@ def _lost_order(row: Row, book: Decimal, may_still_fill: str | None) -> Need:
     elif reason.startswith("STALE unanswered"):
         text = f"{what}: its sender was told 503 and has not sent it again; nothing was placed"
         severity, kind = ("critical" if is_exit else "warning"), "unanswered"
-    elif reason.startswith("DRIFT"):
+    elif reason.startswith(("DRIFT", "POSITION_UNCERTAIN")):
         text = f"{what} was held back: our books and the broker do not agree"
         severity, kind = ("critical" if is_exit else "warning"), "held_back_by_drift"
+    elif not is_exit:
+        text = f"The entry {what} never got to the broker, and is not sent again by itself; {holds}"
+        severity, kind = "warning", "entry_lost"
     elif row["purpose"] == "cancel":
         text = f"The cancel {row['name']} on {row['symbol']} was not carried out"
         severity, kind = "warning", "exit_lost"

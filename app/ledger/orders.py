@@ -46,6 +46,10 @@ class Order:
     average_price: Decimal | None
     not_after: int | None
     cancel_requested: bool
+    price: Decimal | None
+    """What one unit was worth when it was decided; what may still fill is reserved at that."""
+    closes_book: bool
+    """Whether it leaves nothing of what its book held, once it has filled whole."""
     created_at: int
     updated_at: int
 
@@ -79,7 +83,9 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "ord_status": OrdStatus,
     "filled_quantity": Decimal,
     "average_price": Decimal,
+    "price": Decimal,
     "cancel_requested": bool,
+    "closes_book": bool,
 }
 
 

@@ -69,7 +69,7 @@ async def test_an_order_that_only_a_person_can_decide_is_critical(tmp_path: Path
         # Each of its buttons works as it stands, or with the broker's id added.
         look = need.actions[0]
         await hand.do(look.command, **look.arguments)
-        assert await hand.needs() == []
+        assert await hand.kinds() == [("warning", "entry_lost", "O1")]
 
 
 async def test_h5_a_refused_exit_stands_first_until_a_later_one_has_done_its_work(tmp_path: Path) -> None:
