@@ -10,6 +10,7 @@ import ipaddress
 import re
 import zoneinfo
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -113,14 +114,21 @@ def duration_or_forever(least: int = 1) -> Reader:
     return read
 
 
-def choice(*words: str | int) -> Reader:
-    def read(value: object) -> object:
-        if type(value) not in {type(word) for word in words} or value not in words:
-            listed = " or ".join(f'"{word}"' if isinstance(word, str) else str(word) for word in words)
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A reader of one of `words`; whoever makes a form of the settings finds them here."""
+
+    words: tuple[str | int, ...]
+
+    def __call__(self, value: object) -> object:
+        if type(value) not in {type(word) for word in self.words} or value not in self.words:
+            listed = " or ".join(f'"{word}"' if isinstance(word, str) else str(word) for word in self.words)
             raise ValueError(f"must be {listed}")
         return value
 
-    return read
+
+def choice(*words: str | int) -> Reader:
+    return Choice(words)
 
 
 def amount(value: object) -> Decimal:
