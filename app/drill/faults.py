@@ -17,8 +17,9 @@ class Taken(StrEnum):
 
     BEFORE_REPLY = "before_reply"
     NEVER = "never"
-    AFTER_REPLY = "after_reply"
-    """Accepted late: the answer, or the end of the connection, comes first."""
+    LATE = "late"
+    """Accepted late: what the caller sees comes first, and then the fault's hold and delay. A caller that
+    sees nothing wrong (`normal`) waits as long as it likes."""
 
 
 class Reply(StrEnum):
@@ -71,7 +72,7 @@ class Fault:
     times: int | None = 1
     symbol: str = ""
     hold: Hold | None = None
-    """The call stands still here, the exchange having acted or not as `taken` says, until it is let go."""
+    """The call stands still, acted on or not yet (`late`), until it is let go."""
     hits: int = 0
 
     @classmethod

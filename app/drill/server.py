@@ -52,7 +52,7 @@ class SimulatedExchange:
         self._thread: ThreadPoolExecutor | None = None
         self._book: Book | None = None
         self._runner: web.ServerRunner | None = None
-        self._socket: socket.socket | None = None
+        self._site: web.TCPSite | None = None
 
     @property
     def url(self) -> str:
@@ -68,9 +68,20 @@ class SimulatedExchange:
         server = web.Server(self._answer, access_log=None, keepalive_timeout=self.idle_timeout)
         self._runner = web.ServerRunner(server, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await site.start()
+        await self.listen()
+
+    async def listen(self) -> None:
+        """Takes connections: again, after `refuse`."""
+        assert self._runner is not None
+        self._site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
+        await self._site.start()
         self.port = self._runner.addresses[0][1]
+
+    async def refuse(self) -> None:
+        """New connections are refused; what is connected stays so."""
+        assert self._site is not None
+        await self._site.stop()
+        self._site = None
 
     async def stop(self) -> None:
         """Nobody answers any more; what was held or delayed ends without an answer."""
@@ -99,10 +110,11 @@ class SimulatedExchange:
         while self._going_on:
             await asyncio.wait(self._going_on)
 
-    def _start(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
+    def _start(self, name: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = self._tasks.start(name, work)
         self._going_on.add(task)
         task.add_done_callback(self._going_on.discard)
+        return task
 
     async def rows(self, sql: str, *bindings: str | int | None) -> list[Row]:
         return await self.ask(lambda book: book.store.rows(sql, *bindings))
@@ -126,8 +138,10 @@ class SimulatedExchange:
             return _json(401, {"code": 40110000, "message": "request is not authorized"})
         call = Call(endpoint, account, name, dict(request.query), body)
         work = functools.partial(self._act, handler, call, fault)
-        if fault.taken is Taken.AFTER_REPLY:
-            self._start("a late request", self._late(work, fault))
+        if fault.taken is Taken.LATE:
+            late = self._start("a late request", self._late(work, fault))
+            if fault.reply is Reply.NORMAL:
+                return await self._reply(request, fault, await asyncio.shield(late))
             return await self._reply(request, fault, Answer(504, {"message": "timed out"}))
         if fault.taken is Taken.NEVER:
             if endpoint in ("submit", "cancel"):
@@ -138,9 +152,9 @@ class SimulatedExchange:
         await self._stand(fault)
         return await self._reply(request, fault, answer)
 
-    async def _late(self, work: Callable[[], Any], fault: Fault) -> None:
+    async def _late(self, work: Callable[[], Coroutine[Any, Any, Answer]], fault: Fault) -> Answer:
         await self._stand(fault)
-        await work()
+        return await work()
 
     async def _stand(self, fault: Fault) -> None:
         if fault.hold is not None:

@@ -65,7 +65,7 @@ async def test_answers_that_are_none(tmp_path: Path) -> None:
 
 async def test_an_order_is_accepted_after_its_sender_has_given_up(tmp_path: Path) -> None:
     async with wired(tmp_path) as wire:
-        hold = wire.exchange.plan.hold("submit", reply=Reply.RESET, taken=Taken.AFTER_REPLY)
+        hold = wire.exchange.plan.hold("submit", reply=Reply.RESET, taken=Taken.LATE)
         with pytest.raises(aiohttp.ClientError):
             await wire.buy("one")
         assert await wire.count() == 0
@@ -144,3 +144,29 @@ async def test_another_process_steers_it_by_the_control_address(tmp_path: Path) 
         assert (await ask("rows", {"sql": "SELECT count(*) AS n FROM requests"}))[1] == [{"n": 2}]
         for do, given in (("nonsense", {}), ("rules", {"colour": 1}), ("fault", {"colour": 1}), ("fill", {})):
             assert (await ask(do, given))[0] == 400
+
+
+async def test_a_request_may_stand_before_it_is_acted_on(tmp_path: Path) -> None:
+    async with wired(tmp_path, Rules(filling="in_reply")) as wire:
+        hold = wire.exchange.plan.hold("submit", taken=Taken.LATE)
+        async with asyncio.TaskGroup() as group:
+            sending = group.create_task(wire.buy("one"))
+            await hold.arrived.wait()
+            assert await wire.count() == 0
+            hold.release()
+        assert sending.result()[0] == 200
+        assert await wire.count() == 1
+
+
+async def test_connections_are_refused_while_what_is_connected_stays(tmp_path: Path) -> None:
+    async with wired(tmp_path) as wire:
+        await wire.get("/v2/account")
+        await wire.exchange.refuse()
+        assert (await wire.get("/v2/account"))["account_number"]
+        async with aiohttp.ClientSession() as stranger:
+            with pytest.raises(aiohttp.ClientConnectorError):
+                await stranger.get(f"{wire.exchange.url}/v2/account")
+        await wire.exchange.listen()
+        url = f"{wire.exchange.url}/v2/account"
+        async with aiohttp.ClientSession() as stranger, stranger.get(url) as answer:
+            assert answer.status == 401
