@@ -33,6 +33,7 @@ from app.settings.model import (
     Sizing,
     Source,
     Symbols,
+    Tunnel,
 )
 from app.settings.read import read_settings
 from app.settings.text import default_text
@@ -59,6 +60,7 @@ __all__ = [
     "Sizing",
     "Source",
     "Symbols",
+    "Tunnel",
     "check_source_ids",
     "config_path",
     "create_home",

@@ -6,44 +6,14 @@ Adding a setting is adding a row here and a field in `model.py`; a test holds th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-import msgspec
-
 from app.clock import SECOND
 from app.settings import faults, model, words
+from app.settings.table import Key, Table
+from app.settings.tunnel import TUNNEL
 
 _COUNT = words.whole(0, 1_000_000)
 _LONGEST_BAR = 32 * 24 * 3_600 * SECOND
 """A month and a day: what a signal may state as its time when it comes in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    name: str
-    read: words.Reader
-    default: Any
-    """As it is written in TOML; None where nothing is written."""
-    why: str
-    """What it does and why the default is this one."""
-    written: bool = True
-    """False: the first file only mentions it, because where money is traded a person has to say it."""
-    example: str = ""
-    """Shown in the first file where there is no default."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    name: str
-    type: type[msgspec.Struct]
-    array: bool
-    why: str
-    keys: tuple[Key, ...]
-
-    @property
-    def title(self) -> str:
-        return f"[[{self.name}]]" if self.array else f"[{self.name}]"
 
 
 LISTENER = Table(
@@ -340,7 +310,7 @@ RETENTION = Table(
     ),
 )
 
-TABLES = (LISTENER, SOURCES, ACCOUNTS, RISK, EXECUTION, RECONCILIATION, RETENTION)
+TABLES = (LISTENER, TUNNEL, SOURCES, ACCOUNTS, RISK, EXECUTION, RECONCILIATION, RETENTION)
 
 SECRET_WORDS = ("token", "secret", "password", "passphrase", "api_key", "apikey", "key_id")
 """Parts of the names of what people put here although secrets have their own place."""

@@ -70,6 +70,20 @@ class Listener(msgspec.Struct, frozen=True, kw_only=True):
     port: int
 
 
+class Tunnel(msgspec.Struct, frozen=True, kw_only=True):
+    """How alerts get in from outside. None is: said by nobody, and not needed by this kind."""
+
+    kind: Literal["none", "cloudflared-quick", "cloudflared-named", "ngrok", "tailscale", "ssh", "own"]
+    public_url: str | None
+    """Without a slash at its end."""
+    program: str | None
+    protocol: Literal["auto", "quic", "http2"]
+    ssh_target: str | None
+    ssh_port: int | None
+    ssh_remote: str | None
+    ssh_key: str | None
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """One sender of alerts. `id` is the namespace of its keys; empty until `with_source_ids` has made it."""
 
@@ -167,6 +181,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     listener: Listener
+    tunnel: Tunnel
     sources: tuple[Source, ...]
     """The configured ones. The door serves `all_sources`."""
     accounts: tuple[Account, ...]

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from app.settings.errors import ConfigError, ConfigFile, Where
-from app.settings.keys import SECRET_WORDS, SOURCES, TABLES, Key, Table
+from app.settings.keys import SECRET_WORDS, SOURCES, TABLES
 from app.settings.model import BROKERS, TEST_SOURCE, Account, Settings, Source
 from app.settings.rules import check
+from app.settings.table import Key, Table
+from app.settings.tunnel import check_tunnel
 
 CONFIG_NAME = "config.toml"
 
@@ -35,6 +37,7 @@ def read_settings(text: str, path: Path = Path(CONFIG_NAME)) -> Settings:
     parts: dict[str, Any] = {table.name: _read(table, raw, file) for table in TABLES}
     accounts: tuple[Account, ...] = parts["accounts"]
     check(parts["sources"], accounts, raw, file)
+    check_tunnel(parts["tunnel"], file)
     return Settings(**parts, test_source=_built_in_test_source(accounts, file))
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from app.settings.keys import TABLES, Key, Table
+from app.settings.keys import TABLES
+from app.settings.table import Key, Table
 
 _HEAD = """\
 # Onefill's settings, read when it starts. A mistake stops the start and is named with its line.
