@@ -16,11 +16,15 @@ _KEY = re.compile(r"""[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))[ 
 
 
 class ConfigError(Exception):
-    """The start stops here. `line` counts from 1; None where no line of the file is to blame."""
+    """The start stops here. `line` counts from 1; None where no line of the file is to blame.
 
-    def __init__(self, path: Path, line: int | None, message: str) -> None:
+    `where` is the way to the key or table that is wrong; empty where the text is no TOML, or no key is wrong.
+    """
+
+    def __init__(self, path: Path, line: int | None, message: str, where: Where = ()) -> None:
         self.path = path
         self.line = line
+        self.where = where
         self.message = " ".join(message.split())
         place = str(path) if line is None else f"{path}:{line}"
         super().__init__(f"{place}: {self.message}")
@@ -44,7 +48,7 @@ class ConfigFile:
         return None
 
     def error(self, where: Where, message: str) -> ConfigError:
-        return ConfigError(self.path, self.line(where), message)
+        return ConfigError(self.path, self.line(where), message, where)
 
 
 def key_lines(text: str) -> dict[Where, int]:
