@@ -121,6 +121,8 @@ class Account:
     endpoint: str
     cash: Decimal
     equity: Decimal
+    blocked: str = ""
+    """Why the venue takes no orders of this account now; empty where it does."""
 
 
 @dataclass(frozen=True, slots=True)
