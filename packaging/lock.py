@@ -22,6 +22,8 @@ LOCKS: "tuple[tuple[str, list[str]], ...]" = (
         ["pyproject.toml", "--group", "test", "--constraints", "packaging/requirements.lock"],
     ),
     ("requirements-build.lock", ["--group", "build", "--constraints", "packaging/requirements-test.lock"]),
+    ("requirements-freeze.lock", ["--group", "freeze", "--constraints", "packaging/requirements.lock"]),
+    ("requirements-sbom.lock", ["--group", "sbom"]),
 )
 FLAGS = [
     "--generate-hashes",

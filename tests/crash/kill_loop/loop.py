@@ -43,6 +43,7 @@ class Loop:
     home: Path
     seed: int
     variant: str = ""
+    built: Path | None = None
     kills: int = 0
     found: list[str] = field(default_factory=list)
 
@@ -52,7 +53,7 @@ class Loop:
 
     def run(self, kills: int) -> None:
         """Ends early when the checker has found something."""
-        with Launched(self.home, variant=self.variant) as program:
+        with Launched(self.home, variant=self.variant, built=self.built) as program:
             program.write_config(CONFIG)
             while self.kills < kills and not self.found:
                 if self._rng.random() < KILLS_WHILE_STARTING:

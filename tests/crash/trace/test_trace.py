@@ -56,9 +56,9 @@ class Traced:
         ]
 
 
-def run(folder: Path, variant: str = "") -> Traced:
+def run(folder: Path, variant: str = "", built: Path | None = None) -> Traced:
     log = folder / "strace.log"
-    with Launched(folder / "home", variant=variant, log=log) as program:
+    with Launched(folder / "home", variant=variant, log=log, built=built) as program:
         program.write_config(NO_LIMITS)
         program.start()
         with ThreadPoolExecutor(SENDERS) as senders:
