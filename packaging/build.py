@@ -28,7 +28,9 @@ HERE = ROOT / "packaging"
 BUILD = ROOT / "build"
 DIST = ROOT / "dist"
 WINDOWS, MACOS, LINUX = os.name == "nt", sys.platform == "darwin", sys.platform.startswith("linux")
-VERSION = re.search(r'__version__ = "([^"]+)"', (ROOT / "app/__init__.py").read_text(encoding="utf-8"))[1]
+(VERSION,) = re.findall(
+    r'^__version__ = "(.+)"', (ROOT / "app/__init__.py").read_text(encoding="utf-8"), re.M
+)
 DEBIAN_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 MAINTAINER = "Onefill <support@onefill.invalid>"
 
