@@ -64,6 +64,10 @@ class Credentials:
         self._make_secrets = make_secrets
         self._apply = apply
 
+    def secrets(self) -> Secrets:
+        """What is kept now. Blocking."""
+        return self._make_secrets()
+
     async def set(self, name: str, value: str, actor: str, request_id: str) -> Answer:
         """Keeps a secret. Raises CommandRefused."""
         request = {"name": name}

@@ -73,6 +73,8 @@ class Requests:
                 return await self._set_trading_state(name, arguments, actor, request_id)
             case "reconcile":
                 return await self._reconcile(arguments, request_id)
+            case "test account":
+                return await self._test_account(arguments)
             case _ if name in operator_commands.COMMANDS:
                 return await self._person.act(name, arguments, actor=actor, request_id=request_id)
             case _ if name in retention_commands.NAMES:
@@ -109,6 +111,27 @@ class Requests:
         """What the ledger says now: a repeated request may be older than the state that holds."""
         rows = await self._reader.rows("SELECT value FROM meta WHERE name = ?", (commands.TRADING_STATE,))
         return TradingState(rows[0]["value"]) if rows else TradingState.ACTIVE
+
+    async def _test_account(self, arguments: dict[str, Any]) -> Answer:
+        """Logs in and asks whose account it is; nothing is sent, and nothing is kept of it."""
+        name = arguments.get("account")
+        session = self._trading.session(name) if isinstance(name, str) else None
+        if session is None:
+            raise CommandRefused(f"there is no account {name!r} in force; a new one is there after a start")
+        try:
+            async with session.asked() as account:
+                facts = session.broker.facts
+        except LookupFailed as error:
+            raise CommandRefused(f"{name} could not be asked: {error}") from error
+        return {
+            "account": name,
+            "identity": account.identity,
+            "endpoint": account.endpoint,
+            "cash": f"{account.cash:f}",
+            "equity": f"{account.equity:f}",
+            "live": session.policy.account.live,
+            "priced_by_alert": facts.priced_by_payload,
+        }
 
     async def _reconcile(self, arguments: dict[str, Any], request_id: str) -> Answer:
         account = arguments.pop("account", None)

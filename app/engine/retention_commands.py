@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from app.clock import SECOND
+from app.engine import configure
 from app.engine.commands import Answer, answered, once
 from app.engine.credentials import Credentials
 from app.engine.status import CommandRefused
@@ -28,7 +29,7 @@ A = TypeVar("A")
 
 LONGEST_BAR = 32 * 24 * 3_600 * SECOND
 """A monthly bar and a day."""
-NAMES = frozenset({"purge", "backup", "secret set", "source rotate"})
+NAMES = frozenset({"purge", "backup", "secret set", "source rotate", configure.NAME})
 
 
 class PurgeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,6 +86,10 @@ class Keeping:
             case "source rotate":
                 turn = read(RotateRequest, arguments)
                 return await self.credentials.rotate(turn.source, turn.overlap, turn.value, actor, request_id)
+            case configure.NAME:
+                return await configure.configure(
+                    self.upkeep, self.credentials.secrets, arguments, actor=actor, request_id=request_id
+                )
         raise CommandRefused(f"there is no command {name!r}")
 
     # ------------------------------------------------------------------------------------------ purge
