@@ -124,7 +124,7 @@ CASES: list[tuple[str, int, tuple[str, ...]]] = [
     ),
     ("[[accounts]]\nname = 'main'\n", 1, ("accounts (the default)", 'no account "paper"', "there is: main")),
     ("[[sources]]\nname = 'a'\n[[accounts]]\nname = 'main'\n", 1, ("accounts (the default)",)),
-    ("[[accounts]]\nbroker = 'alpaca'\n", 2, ("not in this version", "there is: paper")),
+    ("[[accounts]]\nbroker = 'ibkr'\n", 2, ("not in this version", "there is: paper, alpaca")),
     ("[[accounts]]\nbroker = 'papper'\n", 2, ("did you mean paper?",)),
     ("[[accounts]]\nlive = true\n", 2, ("paper is no money", "write false")),
     ("[[accounts]]\nbase_url = 'https://a.example'\n", 2, ("paper has no address", "remove it")),
@@ -224,6 +224,31 @@ def test_h13_live_is_decided_by_the_host_and_the_flag_may_only_agree() -> None:
         ("false", "http://localhost:9000"),
     ]:
         assert read_settings(account(live, url)).accounts[0].base_url == url.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    ("live", "url", "problem"),
+    [
+        ("false", "https://api.alpaca.markets", "counts as live"),
+        ("false", "https://API.alpaca.markets/v2", "counts as live"),
+        ("false", "https://paper-api.alpaca.markets.example", "counts as live"),
+        ("false", "https://proxy.example", "counts as live"),
+        ("true", "https://paper-api.alpaca.markets", "is a sandbox"),
+        ("true", "https://paper-api.alpaca.markets:443/v2", "is a sandbox"),
+        ("false", "https://paper-api.alpaca.markets", ""),
+        ("false", "http://127.0.0.1:9000", ""),
+        ("true", "http://127.0.0.1:9000", ""),
+        ("true", "https://api.alpaca.markets", ""),
+        ("true", "https://proxy.example", ""),
+    ],
+)
+def test_h13_alpacas_own_addresses_say_what_is_live(live: str, url: str, problem: str) -> None:
+    text = f"[[accounts]]\nname = 'a'\nbroker = 'alpaca'\nlive = {live}\nbase_url = '{url}'\nsymbols = []\n"
+    text += "[[sources]]\nwithout_time = 'refuse'\naccounts = ['a']\n"
+    if problem:
+        assert problem in error(text).message
+    else:
+        assert read_settings(text).accounts[0].base_url == url
 
 
 @pytest.mark.usefixtures("venue")

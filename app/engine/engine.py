@@ -24,7 +24,7 @@ from app.engine.credentials import Credentials, read_retired
 from app.engine.jumps import ClockJumps
 from app.engine.opening import Opened, open_home
 from app.engine.operator_commands import Person
-from app.engine.parts import Brokers, door_sources, instrument_of
+from app.engine.parts import Brokers, door_sources, instruments
 from app.engine.requests import Requests
 from app.engine.retention_commands import Keeping
 from app.engine.status import CommandRefused, Fact, HookAddress, SampleAnswer, StartRefused, Status
@@ -143,8 +143,8 @@ class Engine:
 
         self._writer = Writer(opened.connection, self.clock, fatal)
         self._reader = Reader(self.home / LEDGER_FILE)
-        store = LedgerClaimStore(self._writer, self.clock, instrument_of)
-        self._brokers = Brokers(self.home, settings, self.clock)
+        store = LedgerClaimStore(self._writer, self.clock, instruments(settings))
+        self._brokers = Brokers(self.home, settings, self.clock, self._make_secrets)
         await self._brokers.open()
         for account, why in self._brokers.refused.items():
             log.error("an account stays closed", account=account, why=why)

@@ -237,7 +237,7 @@ class Person:
     async def _close(self, request: Request, asked: CloseRequest) -> Answer:
         decision, press = self._decision(request, asked), self._press(request)
         account = self._session(asked.account).name
-        instrument = parts.instrument_of(account, asked.symbol.strip().upper(), None)
+        instrument = self._context.instrument_of(account, asked.symbol.strip().upper(), None)
         return await self._do(
             request, asked, lambda tx: operator_exits.close(tx, account, instrument, press, decision)
         )
@@ -250,7 +250,7 @@ class Person:
     async def _book(self, request: Request, asked: BookRequest) -> Answer:
         wanted, decision = operator_books.read_quantity(asked.quantity), self._decision(request, asked)
         account = self._session(asked.account).name
-        instrument = parts.instrument_of(account, asked.symbol.strip().upper(), None)
+        instrument = self._context.instrument_of(account, asked.symbol.strip().upper(), None)
         return await self._do(
             request,
             asked,

@@ -1,24 +1,30 @@
 """From settings to what the engine starts: each source as the door knows it, each account's broker.
 
-Pure but for making objects; nothing is opened here. A new broker is one line in `_broker`.
+Pure but for making objects; nothing is opened here. A new broker is a line in `FACTORIES`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from app.brokers.base import Broker
+from app.brokers.alpaca import AlpacaBroker, addresses
+from app.brokers.alpaca_http import Keys
+from app.brokers.alpaca_symbols import instrument_of as alpaca_instrument_of
+from app.brokers.base import Broker, LookupFailed
 from app.brokers.paper import FILE_NAME as PAPER_FILE
 from app.brokers.paper import PaperBookRefused, PaperBroker, PaperExchange
 from app.brokers.paper_faults import PaperFaults
 from app.claims.base import Admission
-from app.clock import Clock
+from app.clock import SECOND, Clock
 from app.domain.alert import AlertRules
 from app.domain.key import KeyPolicy
 from app.engine.credentials import Retired
 from app.execution.policy import AccountSetup, policies
 from app.listener.auth import Credential, SourceAccess, secret_digest
+from app.secrets import Secrets, SecretsError, environment_name
 from app.settings import Account, Settings, SignalSizing, Source
 
 
@@ -81,17 +87,91 @@ def _access(settings: Settings, source: Source, credentials: tuple[Credential, .
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What a factory may use beside the account's own settings. `timeout`: seconds that one call has."""
+
+    exchange: PaperExchange
+    clock: Clock
+    make_secrets: Callable[[], Secrets]
+    timeout: float
+
+
+Factory = Callable[[Account, Shared], Broker]
+
+
+def paper_broker(account: Account, shared: Shared) -> Broker:
+    paper = PaperBroker(shared.exchange, account.name, account.cash, account.fills)
+    return PaperFaults(paper, account.faults) if account.faults else paper
+
+
+def alpaca_broker(account: Account, shared: Shared) -> Broker:
+    return AlpacaBroker(
+        addresses(account.live, account.base_url, account.data_url),
+        partial(alpaca_keys, account.name, shared.make_secrets),
+        shared.clock,
+        live=account.live,
+        timeout=shared.timeout,
+    )
+
+
+def alpaca_keys(account: str, make_secrets: Callable[[], Secrets]) -> Keys:
+    """The keys as they are kept now. Blocking. Raises LookupFailed, which says how to set what is missing."""
+    kept = make_secrets()
+    found: list[str] = []
+    for name in (f"account.{account}.key_id", f"account.{account}.secret_key"):
+        try:
+            secret = kept.find(name)
+        except SecretsError as error:
+            raise LookupFailed(str(error)) from None
+        if secret.value is None:
+            problem = f" ({secret.problem})" if secret.problem else ""
+            remedy = f"type `onefill secret set {name}`, or set {environment_name(name)}"
+            raise LookupFailed(f"there is no {name}{problem}: {remedy}")
+        found.append(secret.value.strip())
+    return Keys(*found)
+
+
+FACTORIES: dict[str, Factory] = {"paper": paper_broker, "alpaca": alpaca_broker}
+"""By the settings' word for a broker. A new one is a line here and a row in app.settings.BROKERS."""
+
+Instruments = Callable[[str, str, str | None], str]
+"""(account, symbol, exchange) as an alert has them -> the account's own spelling."""
+
+SPELLINGS: dict[str, Callable[[str, str | None], str]] = {"alpaca": alpaca_instrument_of}
+"""By broker. One that is not here takes every symbol as the alert spells it."""
+
+
+def instruments(settings: Settings) -> Instruments:
+    brokers = {account.name: account.broker for account in settings.accounts}
+
+    def instrument_of(account: str, symbol: str, exchange: str | None) -> str:
+        spell = SPELLINGS.get(brokers.get(account, ""))
+        return symbol if spell is None else spell(symbol, exchange)
+
+    return instrument_of
+
+
+def instrument_of(_account: str, symbol: str, _exchange: str | None) -> str:
+    """Paper's spelling: every symbol as the alert has it."""
+    return symbol
+
+
 class Brokers:
     """The brokers of all accounts, and what several of them share (the paper exchange)."""
 
-    def __init__(self, home: Path, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, home: Path, settings: Settings, clock: Clock, make_secrets: Callable[[], Secrets]
+    ) -> None:
+        """`make_secrets` may block: factories hand it on to whoever reads on a thread."""
         self._exchange = PaperExchange(home / PAPER_FILE, clock)
         self._has_paper = any(account.broker == "paper" for account in settings.accounts)
         self.refused: dict[str, str] = {}
         """Accounts that stay without a broker until the next start, and why."""
+        shared = Shared(self._exchange, clock, make_secrets, settings.execution.request_timeout / SECOND)
         rules = policies(settings)
         self.setups = {
-            account.name: AccountSetup(rules[account.name], self._broker(account))
+            account.name: AccountSetup(rules[account.name], FACTORIES[account.broker](account, shared))
             for account in settings.accounts
         }
 
@@ -110,14 +190,3 @@ class Brokers:
 
     async def close(self) -> None:
         await self._exchange.close()
-
-    def _broker(self, account: Account) -> Broker:
-        if account.broker == "paper":
-            paper = PaperBroker(self._exchange, account.name, account.cash, account.fills)
-            return PaperFaults(paper, account.faults) if account.faults else paper
-        raise ValueError(f"no adapter for {account.broker}")
-
-
-def instrument_of(_account: str, symbol: str, _exchange: str | None) -> str:
-    """An account's own spelling of an alert's symbol. Paper takes every symbol as the alert spells it."""
-    return symbol

@@ -30,6 +30,9 @@ class BrokerKind:
 
 BROKERS: dict[str, BrokerKind] = {
     "paper": BrokerKind(simulated=True, brackets=False),
+    "alpaca": BrokerKind(
+        simulated=False, brackets=False, sandbox_hosts=frozenset({"paper-api.alpaca.markets"})
+    ),
 }
 """The brokers of this version; a new adapter adds its row here."""
 
