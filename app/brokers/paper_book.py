@@ -48,6 +48,7 @@ from app.brokers.paper_rows import (
     fill_from_row,
     new_order,
     order_from_row,
+    rfc3339,
     row_from_order,
 )
 from app.brokers.paper_store import CommitInDoubt, PaperStore
@@ -202,7 +203,8 @@ class PaperBook:
                 open_orders=[order.shown() for order in self._orders(f"account = ? AND {_OPEN}", account)],
                 fills=self._fills("f.account = ? AND f.at >= ?", account, since),
                 recent_orders=[
-                    order.shown() for order in self._orders("account = ? AND created_at >= ?", account, since)
+                    order.shown()
+                    for order in self._orders("account = ? AND created_at >= ?", account, rfc3339(since))
                 ],
                 positions_before=self._positions("account = ?", account),
                 clock_offset=0,

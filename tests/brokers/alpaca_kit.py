@@ -1,0 +1,184 @@
+"""Alpaca's adapter against the simulated exchange, or against a few lines of server that do one thing.
+
+Time stands still unless a test moves it. A raw server sees every byte, which no HTTP library would show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from app.brokers.alpaca import Addresses, AlpacaBroker
+from app.brokers.alpaca_http import Keys
+from app.clock import ManualClock
+from app.drill.rules import Rules
+from app.drill.server import SimulatedExchange
+from app.tasks import Tasks
+from tests.drill.exchange_kit import NUMBER, furnish
+
+KEYS = Keys("key-1", "secret-1")
+
+
+def broker_at(
+    url: str, clock: ManualClock, *, keys: Keys = KEYS, live: bool = False, timeout: float = 5.0, **more: Any
+) -> AlpacaBroker:
+    return AlpacaBroker(Addresses(url, url), lambda: keys, clock, live=live, timeout=timeout, **more)
+
+
+@dataclass
+class Venue:
+    """An adapter that is connected, and the exchange that it trades at."""
+
+    exchange: SimulatedExchange
+    broker: AlpacaBroker
+    clock: ManualClock
+
+    async def count(self, client_order_id: str | None = None) -> int:
+        """Orders in the exchange's book, of one client order id or all."""
+        sql = "SELECT count(*) AS n FROM orders WHERE client_order_id = coalesce(?, client_order_id)"
+        rows = await self.exchange.rows(sql, client_order_id)
+        return int(rows[0]["n"])
+
+    def calls(self, endpoint: str) -> int:
+        return self.exchange.plan.calls.get(endpoint, 0)
+
+
+@asynccontextmanager
+async def exchange_at(folder: Path, rules: Rules | None = None) -> AsyncIterator[SimulatedExchange]:
+    exchange = SimulatedExchange(folder / "exchange.sqlite3", ManualClock(), rules)
+    await exchange.start()
+    try:
+        await furnish(exchange)
+        yield exchange
+    finally:
+        await exchange.stop()
+
+
+@asynccontextmanager
+async def venue_at(folder: Path, rules: Rules | None = None, **more: Any) -> AsyncIterator[Venue]:
+    async with exchange_at(folder, rules) as exchange:
+        assert isinstance(exchange.clock, ManualClock)
+        broker = broker_at(exchange.url, exchange.clock, **more)
+        try:
+            account = await broker.connect()
+            assert account.identity == NUMBER
+            yield Venue(exchange, broker, exchange.clock)
+        finally:
+            await broker.close()
+
+
+@dataclass
+class RawServer:
+    """A socket that notes what comes in and says what it is told to. One reply a connection, then the end."""
+
+    reply: bytes | None = None
+    """None: never a word, and the connection stays."""
+    received: list[bytes] = field(default_factory=list)
+    """By connection, in the order in which they came."""
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+    url: str = ""
+    let_in: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def hits(self) -> int:
+        return sum(1 for bytes_ in self.received if bytes_)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = len(self.received)
+        self.received.append(b"")
+        try:
+            while True:
+                chunk = await reader.read(65_536)
+                if not chunk:
+                    return
+                self.received[number] += chunk
+                self.came.set()
+                if self.reply is not None and is_whole(self.received[number]):
+                    writer.write(self.reply)
+                    await writer.drain()
+                    return
+        except (ConnectionError, asyncio.CancelledError):
+            return
+        finally:
+            writer.close()
+
+
+def is_whole(received: bytes) -> bool:
+    """Whether a request with its body is there."""
+    head, end, body = received.partition(b"\r\n\r\n")
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            return bool(end) and len(body) >= int(line.partition(b":")[2])
+    return bool(end)
+
+
+@asynccontextmanager
+async def raw_server(reply: bytes | None = None) -> AsyncIterator[RawServer]:
+    server = RawServer(reply)
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    try:
+        yield server
+    finally:
+        listening.close()
+
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def http_server(handler: Handler) -> AsyncIterator[str]:
+    """A few lines of HTTP; yields its address."""
+    runner = web.ServerRunner(web.Server(handler, access_log=None), shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+ACCOUNT = {"account_number": NUMBER, "status": "ACTIVE", "cash": "1000", "equity": "1000"}
+CLOCK = {"timestamp": "2026-03-02T15:30:00Z", "is_open": True, "next_open": "2026-03-03T14:30:00Z"}
+
+
+def answers(table: dict[str, Any]) -> tuple[Handler, list[str]]:
+    """A handler that answers by path: JSON with 200, or a Response; and the paths that were asked for."""
+    asked: list[str] = []
+    whole = {"/v2/account": ACCOUNT, "/v2/clock": CLOCK, **table}
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        asked.append(str(request.rel_url))
+        found = whole.get(request.rel_url.path)
+        if callable(found):
+            found = found(request)
+        if isinstance(found, web.StreamResponse):
+            return found
+        if found is None:
+            return web.json_response({"code": 40410000, "message": "not found"}, status=404)
+        return web.json_response(found)
+
+    return handler, asked
+
+
+__all__ = [
+    "ACCOUNT",
+    "CLOCK",
+    "KEYS",
+    "RawServer",
+    "Tasks",
+    "Venue",
+    "answers",
+    "broker_at",
+    "exchange_at",
+    "http_server",
+    "raw_server",
+    "venue_at",
+]
