@@ -5,6 +5,7 @@ Nothing here knows SQL or HTTP; the answers' shapes are the door's business.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -87,17 +88,19 @@ class Verdict:
 
 
 class ClaimStore(Protocol):
-    async def claim(
+    def claim(
         self, admission: Admission, delivery: Delivery, signal: Signal, key: ChosenKey, ticket: Ticket
-    ) -> Verdict:
-        """Decides and records in one durable transaction.
+    ) -> asyncio.Future[Verdict]:
+        """Decides and records in one durable transaction; the future has the verdict.
 
-        Raises TicketLate if the ticket expired first, LedgerUnavailable if nothing can be claimed durably.
+        It raises TicketLate if the ticket expired first, LedgerUnavailable if nothing can be claimed durably;
+        the latter may be raised at once as well. Whoever waits may end it before: once decided upon, a claim
+        goes on, and what became of a late one is recorded.
         """
         ...
 
     async def refuse(self, delivery: Delivery, refusal: Refusal, key: str | None, ticket: Ticket) -> int:
-        """Records a refused delivery and returns its id. Raises as `claim`."""
+        """Records a refused delivery and returns its id. Raises TicketLate and LedgerUnavailable."""
         ...
 
     def answered(self, delivery_id: int, http_status: int, ack_us: int) -> None:

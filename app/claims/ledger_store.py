@@ -5,6 +5,7 @@ No check happens outside that transaction, and nothing is remembered in memory b
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import uuid
 from collections import Counter
@@ -18,7 +19,6 @@ from app.claims.voided import mark_unanswered
 from app.clock import SECOND, Clock
 from app.domain.key import ChosenKey
 from app.domain.signal import Signal
-from app.ledger.errors import TicketLate
 from app.ledger.ticket import Ticket
 from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
@@ -45,9 +45,9 @@ class LedgerClaimStore:
         """This run's, for what a person claims beside the door."""
         return self._context
 
-    async def claim(
+    def claim(
         self, admission: Admission, delivery: Delivery, signal: Signal, key: ChosenKey, ticket: Ticket
-    ) -> Verdict:
+    ) -> asyncio.Future[Verdict]:
         def operation(tx: Transaction) -> Verdict:
             return admit(tx, self._context, admission, delivery, signal, key)
 
@@ -60,13 +60,13 @@ class LedgerClaimStore:
             _record(tx, self._context, delivery, LATE, key.key, said)
 
         # Decisions about one key rest on each other; of different keys none does.
-        about = (delivery.source_id, key.key)
-        try:
-            return await self._writer.run(operation, ticket=ticket, on_void=on_void, about=about)
-        except TicketLate as late:
-            if not late.ran:
-                self._writer.post(never_ran)
-            raise
+        return self._writer.submit(
+            operation,
+            ticket=ticket,
+            on_void=on_void,
+            about=(delivery.source_id, key.key),
+            on_unrun=lambda: self._writer.post(never_ran),
+        )
 
     async def refuse(self, delivery: Delivery, refusal: Refusal, key: str | None, ticket: Ticket) -> int:
         # Rests on nothing, and nothing rests on it: its ticket is as good a name as any.

@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from app.ledger.errors import TicketLate
 from app.ledger.ticket import Outcome, Ticket
 from app.ledger.transaction import Transaction
 
@@ -31,6 +32,7 @@ class Entry:
     about: Hashable | None = None
     loop: asyncio.AbstractEventLoop | None = None
     future: asyncio.Future[Any] | None = None
+    on_unrun: Callable[[], None] | None = None
     value: Any = None
     error: Exception | None = None
     topics: set[str] = field(default_factory=set)
@@ -75,6 +77,8 @@ def answer(entries: Iterable[Entry]) -> None:
 
 def _resolve(entries: list[Entry]) -> None:
     for entry in entries:
+        if entry.on_unrun is not None and isinstance(entry.error, TicketLate) and not entry.error.ran:
+            entry.on_unrun()
         if entry.future is None or entry.future.done():
             continue
         if entry.error is None:

@@ -86,24 +86,41 @@ class Writer:
     ) -> T:
         """Runs `operation` in a write transaction and returns its value once that is on disk.
 
+        Raises as `submit`. Cancelling the caller does not cancel the operation.
+        """
+        return await self.submit(operation, ticket=ticket, on_void=on_void, about=about)
+
+    def submit(
+        self,
+        operation: Callable[[Transaction], T],
+        *,
+        ticket: Ticket | None = None,
+        on_void: Callable[[Transaction, T], None] | None = None,
+        about: Hashable | None = None,
+        on_unrun: Callable[[], None] | None = None,
+    ) -> asyncio.Future[T]:
+        """Queues `operation` for a write transaction; the future has its value once that is on disk.
+
         `operation` may run more than once, and may not begin or end transactions. `on_void` runs in the very
         next transaction, perhaps more than once, if the value was not acknowledged although it may be on
         disk: the ticket went late during COMMIT, or COMMIT raised. `about` names what a ticketed operation
         decides on (a claim's key): operations about different things do not rest on each other, so one that
-        goes late in their shared commit does not take the other with it.
+        goes late in their shared commit does not take the other with it. `on_unrun` is called on the loop if
+        the ticket went late and nothing of the operation is on disk.
 
-        Raises TicketLate, LedgerUnavailable, or what the operation raised (its changes are undone).
-        Cancelling the caller does not cancel the operation.
+        The future raises TicketLate, LedgerUnavailable, or what the operation raised (its changes are
+        undone). Whoever waits may end it before, by a cancellation or an error of his own: the operation goes
+        on, and its value is told to nobody. Raises LedgerUnavailable itself if the ledger has closed.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        entry = Entry(operation, self._clock.boot(), ticket, on_void, about, loop, future)
+        entry = Entry(operation, self._clock.boot(), ticket, on_void, about, loop, future, on_unrun)
         with self._lock:
             if self._closed:
                 raise LedgerUnavailable("stopping", "Onefill is stopping")
             self._waiting.append(entry)
         self._start_draining()
-        return await future
+        return future
 
     def post(self, operation: Callable[[Transaction], Any]) -> None:
         """Runs `operation` with the next commit that somebody waits for, or soon; nobody waits for it.

@@ -7,8 +7,6 @@ clock that is passed in, asked again after every waking.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -18,7 +16,6 @@ from app.clock import SECOND, Clock
 from app.ledger.errors import TicketLate
 from app.ledger.ticket import Ticket
 from app.listener import answers
-from app.tasks import Tasks
 
 T = TypeVar("T")
 
@@ -72,40 +69,65 @@ async def _next_part(request: web.BaseRequest, clock: Clock, until: int) -> byte
             raise Refused(answers.BAD_FRAMING) from error
 
 
-async def settle(
-    tasks: Tasks, name: str, work: Coroutine[Any, Any, T], ticket: Ticket, clock: Clock, until: int
-) -> T:
+async def settle(work: asyncio.Future[T], ticket: Ticket, clock: Clock, until: int) -> T:
     """The result of `work`, whose outcome `ticket` decides; TicketLate if `until` (boot time) came first.
 
-    `work` is never cancelled. Its verdict wins if the writer had acknowledged it by `until`, however late
-    this loop hears of it (HOLES H17).
+    `work` must be a future that may be ended from here, and no task: what it stands for is never cancelled.
+    Its verdict wins if the writer had acknowledged it by `until`, however late this loop hears of it
+    (HOLES H17).
     """
-    task: asyncio.Task[T | _Failed] = tasks.start(name, _contained(work))
+    deadline = _Deadline(work, ticket, clock, until)
     try:
-        while not task.done():
-            left = until - clock.boot()
-            if left <= 0 and ticket.expire():
-                raise TicketLate(ran=False)
-            # Once acknowledged, the verdict is on its way and is waited for.
-            await asyncio.wait({task}, timeout=left / SECOND if left > 0 else None)
+        return await work
     except asyncio.CancelledError:
         # The connection is being closed at stop: whoever is not answered must not be placed either.
         ticket.expire()
         raise
-    result = task.result()
-    if isinstance(result, _Failed):
-        raise result.error
-    return result
+    finally:
+        deadline.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    error: Exception
+class _Deadline:
+    """Ends `work` with TicketLate at its time, unless the ticket was acknowledged before."""
+
+    def __init__(self, work: asyncio.Future[Any], ticket: Ticket, clock: Clock, until: int) -> None:
+        self._work = work
+        self._ticket = ticket
+        self._clock = clock
+        self._until = until
+        self._look()
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        self._timer: asyncio.TimerHandle | None = None
+        if self._work.done():
+            return
+        left = self._until - self._clock.boot()
+        if left > 0:
+            self._timer = asyncio.get_running_loop().call_later(left / SECOND, self._look)
+        elif self._ticket.expire():
+            self._work.set_exception(TicketLate(ran=False))
+        # Else it is acknowledged: the verdict is on its way and is waited for.
 
 
-async def _contained(work: Coroutine[Any, Any, T]) -> T | _Failed:
-    """An error of `work` is for whoever waits; if nobody waits any more, the task still ends in peace."""
-    try:
-        return await work
-    except Exception as error:  # noqa: BLE001 - handed to whoever waits
-        return _Failed(error)
+def relayed(task: asyncio.Task[T]) -> asyncio.Future[T]:
+    """A future with the result of `task`, which goes on when the future is ended."""
+    heard: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def relay(ended: asyncio.Task[T]) -> None:
+        if heard.done():
+            return
+        if ended.cancelled():
+            heard.cancel()
+            return
+        error = ended.exception()
+        if error is None:
+            heard.set_result(ended.result())
+        else:
+            heard.set_exception(error)
+
+    task.add_done_callback(relay)
+    return heard

@@ -217,10 +217,10 @@ class Pipeline:
         if word is not None:
             return self._unanswered(case, word)
         ticket = Ticket()
-        work = self._store.claim(case.source.admission, delivery, alert.signal, key, ticket)
         until = case.visit.boot + self._deadline
         try:
-            verdict = await bounded.settle(self._tasks, "claim", work, ticket, self._clock, until)
+            work = self._store.claim(case.source.admission, delivery, alert.signal, key, ticket)
+            verdict = await bounded.settle(work, ticket, self._clock, until)
         except TicketLate:
             return _reply(answers.of_refusal(answers.not_accepted("late")), case)
         except CommitUnknown as error:
@@ -255,10 +255,10 @@ class Pipeline:
             self._store.unanswered(delivery, refusal, case.key)
             return _reply(answer, case)
         ticket = Ticket()
-        work = self._recorded(case, delivery, refusal, ticket)
+        task = self._tasks.start("refusal", self._recorded(case, delivery, refusal, ticket))
         try:
             delivery_id = await bounded.settle(
-                self._tasks, "refusal", work, ticket, self._clock, case.visit.boot + self._deadline
+                bounded.relayed(task), ticket, self._clock, case.visit.boot + self._deadline
             )
         except TicketLate:
             delivery_id = None

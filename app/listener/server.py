@@ -76,7 +76,8 @@ class DoorFacts:
 
 
 class Door:
-    """`health()` gives /healthz its word: ok, degraded or halted.
+    """`health()` gives /healthz its word: ok, degraded or halted. `probed(word)` hears of every request that
+    carries a probe's word; `client(request)` names a sender for the log, where a tunnel can.
 
     `deadline` and `body_timeout` in microseconds, `probe_interval` and `probe_timeout` in seconds.
     """
@@ -92,6 +93,8 @@ class Door:
         tasks: Tasks,
         health: Callable[[], str],
         public_hosts: Sequence[str] | None = None,
+        probed: Callable[[str], None] = lambda _: None,
+        client: Callable[[web.BaseRequest], str | None] = lambda _: None,
         deadline: int = DEADLINE,
         body_timeout: int = BODY_TIMEOUT,
         max_connections: int = CONNECTIONS,
@@ -118,6 +121,8 @@ class Door:
             public_hosts=public_hosts,
         )
         self._probe = Probe(clock, probe_timeout)
+        self._probed = probed
+        self._client = client
         self._redacting = Redacting(clock)
         self._server: Server | None = None
         self._runner: web.ServerRunner | None = None
@@ -194,7 +199,9 @@ class Door:
         assert isinstance(connection, Connection)
         visit = connection.begin(request)
         try:
-            self._probe.hear(request.headers.get(HEADER))
+            word = request.headers.get(HEADER)
+            if not self._probe.hear(word) and word is not None:
+                self._probed(word)
             try:
                 reply = await self._pipeline.answer(request, visit)
             except Exception as error:  # noqa: BLE001 - never 500: a sender does not know what to make of it
@@ -224,13 +231,15 @@ class Door:
         elapsed = self._clock.boot() - visit.boot
         if reply.delivery_id is not None:
             self._store.answered(reply.delivery_id, reply.answer.http_status, elapsed)
-        if reply.source is not None:
+        # What was claimed has its row in the ledger; a line beside it costs as much as reading the alert.
+        if reply.source is not None and reply.answer.http_status != 200:
             log.info(
                 "delivery answered",
                 source=reply.source,
                 status=reply.answer.http_status,
                 verdict=reply.answer.word,
                 reason=reply.answer.reason,
+                client=self._client(request),
                 ms=round(elapsed / 1000, 1),
             )
         return response

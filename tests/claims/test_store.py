@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,11 +42,12 @@ class Shop:
         self.store = LedgerClaimStore(bench.writer, bench.clock, lambda _account, symbol, _exchange: symbol)
         self.rules = RULES
 
-    def claim(self, key: str, ticket: Ticket | None = None, **fields: Any) -> Coroutine[Any, Any, Verdict]:
+    async def claim(self, key: str, ticket: Ticket | None = None, **fields: Any) -> Verdict:
         raw = json.dumps({"key": key, "symbol": "AAPL", "action": "buy", "quantity": "1", **fields}).encode()
         alert = read_alert(read_body(raw), AlertRules())
         chosen = choose_key("src", alert, HeaderKeys(), KeyPolicy())
-        return self.store.claim(self.rules, self.delivery(raw), alert.signal, chosen, ticket or Ticket())
+        delivery = self.delivery(raw)
+        return await self.store.claim(self.rules, delivery, alert.signal, chosen, ticket or Ticket())
 
     def delivery(self, raw: bytes = b"{}") -> Delivery:
         clock = self.bench.clock

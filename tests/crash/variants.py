@@ -32,6 +32,7 @@ from app.ledger import batch, orders, store
 from app.ledger.entry import Entry, answer
 from app.ledger.orders import Order
 from app.ledger.transaction import Transaction
+from app.listener.bounded import relayed
 
 GAP = 0.02
 """Seconds that a mistake stays open; in a program that makes it by nature, its own slowness does the same."""
@@ -74,12 +75,16 @@ def check_then_insert() -> None:
     claim, look_up = ledger_store.LedgerClaimStore.claim, inside(admission).look_up
     unknown: set[int] = set()
 
-    async def claimed(self: ledger_store.LedgerClaimStore, rules: Any, delivery: Any, *arguments: Any) -> Any:
+    def claimed(self: ledger_store.LedgerClaimStore, rules: Any, delivery: Any, *arguments: Any) -> Any:
         signal, key, _ = arguments
         run = self._context.run
-        if await self._writer.run(lambda tx: look_up(tx, run, delivery, signal, key)) is None:
-            unknown.add(id(delivery))
-        return await claim(self, rules, delivery, *arguments)
+
+        async def work() -> Any:
+            if await self._writer.run(lambda tx: look_up(tx, run, delivery, signal, key)) is None:
+                unknown.add(id(delivery))
+            return await claim(self, rules, delivery, *arguments)
+
+        return relayed(asyncio.get_running_loop().create_task(work()))
 
     def looked_up(tx: Transaction, run: str, delivery: Any, *arguments: Any) -> Known | None:
         known: Known | None = look_up(tx, run, delivery, *arguments)

@@ -22,6 +22,7 @@ from app.ledger.ticket import Ticket
 from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
 from app.listener.auth import Credential, SourceAccess, secret_digest
+from app.listener.bounded import relayed
 from app.listener.server import Door
 from app.tasks import Tasks
 
@@ -88,9 +89,13 @@ class FakeStore:
     unauthenticated: list[str] = field(default_factory=list)
     outcomes: list[str] = field(default_factory=list)
 
-    async def claim(
+    def claim(
         self, admission: Admission, delivery: Delivery, signal: Signal, key: ChosenKey, ticket: Ticket
-    ) -> Verdict:
+    ) -> asyncio.Future[Verdict]:
+        work = self.decide(delivery, signal, key, ticket)
+        return relayed(asyncio.get_running_loop().create_task(work))
+
+    async def decide(self, delivery: Delivery, signal: Signal, key: ChosenKey, ticket: Ticket) -> Verdict:
         if self.acknowledge_first:
             ticket.acknowledge()
         if self.hold is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -68,8 +70,8 @@ async def test_h17_a_loop_that_stood_still_past_the_deadline_still_answers_what_
     """The verdict came while the loop was stalled; the deadline's timer and the verdict wake it together."""
 
     class Stalling(FakeStore):
-        async def claim(self, *arguments: object) -> Verdict:
-            verdict = await super().claim(*arguments)  # type: ignore[arg-type]
+        async def decide(self, *arguments: object) -> Verdict:
+            verdict = await super().decide(*arguments)  # type: ignore[arg-type]
             _stall()
             return verdict
 
@@ -80,41 +82,129 @@ async def test_h17_a_loop_that_stood_still_past_the_deadline_still_answers_what_
     assert store.answers[0][2] >= 2 * SHORT
 
 
+class Timers:
+    """A loop's timers, fired by hand."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.delays: list[float] = []
+        self._waiting: list[Callable[[], object]] = []
+        patch.setattr(asyncio.get_running_loop(), "call_later", self._call_later)
+
+    def _call_later(self, delay: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
+        self.delays.append(delay)
+        self._waiting.append(callback)
+        return asyncio.TimerHandle(0.0, callback, (), asyncio.get_running_loop())
+
+    def fire(self) -> None:
+        self._waiting.pop(0)()
+
+
+@dataclass
+class Waiting:
+    """Somebody who waits for a future with a deadline in two seconds of the clock."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+    ticket: Ticket = field(default_factory=Ticket)
+
+    async def begin(self) -> None:
+        self.work: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        until = self.clock.boot() + 2 * SECOND
+        self.task = asyncio.get_running_loop().create_task(
+            bounded.settle(self.work, self.ticket, self.clock, until)
+        )
+        await asyncio.sleep(0)
+
+
 async def test_a_timer_that_fires_early_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the Qt loop a second's sleep can end 48 ms early: the clock decides, not the waking."""
-    clock, tasks, ticket = ManualClock(), Tasks(), Ticket()
-    waits: list[float | None] = []
-    hold = asyncio.Event()
-
-    async def early(waited: set[asyncio.Task[object]], timeout: float | None) -> None:  # noqa: ASYNC109
-        waits.append(timeout)
-        assert ticket.outcome.value == "open"
-        clock.advance(SECOND)
-
-    monkeypatch.setattr(asyncio, "wait", early)
+    timers, waiting = Timers(monkeypatch), Waiting()
+    await waiting.begin()
+    waiting.clock.advance(SECOND)
+    timers.fire()
+    assert not waiting.work.done()
+    assert waiting.ticket.outcome.value == "open"
+    waiting.clock.advance(SECOND)
+    timers.fire()
     with pytest.raises(TicketLate):
-        await bounded.settle(tasks, "claim", hold.wait(), ticket, clock, clock.boot() + 2 * SECOND)
-    assert waits == [2.0, 1.0]
-    assert ticket.outcome.value == "late"
-    monkeypatch.undo()
-    hold.set()
-    await asyncio.sleep(0)
-    await tasks.stop()
+        await waiting.task
+    assert timers.delays == [2.0, 1.0]
+    assert waiting.ticket.outcome.value == "late"
+
+
+async def test_a_timer_that_fires_late_ends_nothing_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the Qt loop a timer that was cancelled lingers."""
+    timers, waiting = Timers(monkeypatch), Waiting()
+    await waiting.begin()
+    waiting.work.set_result("verdict")
+    waiting.clock.advance(3 * SECOND)
+    timers.fire()
+    assert await waiting.task == "verdict"
+    assert waiting.ticket.outcome.value == "open"
+
+
+async def test_h17_at_the_deadline_an_acknowledged_verdict_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timers, waiting = Timers(monkeypatch), Waiting()
+    await waiting.begin()
+    assert waiting.ticket.acknowledge()
+    waiting.clock.advance(3 * SECOND)
+    timers.fire()
+    assert not waiting.work.done()
+    waiting.work.set_result("verdict")
+    assert await waiting.task == "verdict"
+
+
+async def test_h17_a_deadline_that_is_over_before_the_wait_begins_is_late_at_once() -> None:
+    waiting = Waiting()
+    waiting.work = asyncio.get_running_loop().create_future()
+    with pytest.raises(TicketLate):
+        await bounded.settle(waiting.work, waiting.ticket, waiting.clock, waiting.clock.boot())
+    assert waiting.ticket.outcome.value == "late"
 
 
 async def test_h17_a_handler_that_is_cancelled_at_stop_lets_its_claim_go_late() -> None:
-    clock, tasks, ticket, hold = ManualClock(), Tasks(), Ticket(), asyncio.Event()
-    waiting = tasks.start(
-        "handler", bounded.settle(tasks, "claim", hold.wait(), ticket, clock, clock.boot() + SECOND)
-    )
-    await asyncio.sleep(0)
-    waiting.cancel()
-    await asyncio.wait({waiting})
-    assert waiting.cancelled()
-    assert ticket.outcome.value == "late"
-    assert tasks.names() == ["claim"]
+    waiting = Waiting()
+    await waiting.begin()
+    waiting.task.cancel()
+    await asyncio.wait({waiting.task})
+    assert waiting.task.cancelled()
+    assert waiting.ticket.outcome.value == "late"
+
+
+async def test_what_is_relayed_goes_on_when_nobody_waits_any_more() -> None:
+    tasks, hold, done = Tasks(), asyncio.Event(), []
+
+    async def work() -> str:
+        await hold.wait()
+        done.append("to its end")
+        return "result"
+
+    left = bounded.relayed(tasks.start("left", work()))
+    heard = bounded.relayed(tasks.start("heard", work()))
+    left.cancel()
     hold.set()
+    assert await heard == "result"
+    assert done == ["to its end"] * 2
     await tasks.stop()
+
+
+async def test_an_error_and_an_end_are_relayed_too() -> None:
+    tasks = Tasks()
+
+    async def work(error: Exception | None) -> None:
+        if error is not None:
+            raise error
+        await asyncio.Event().wait()
+
+    failed = bounded.relayed(asyncio.get_running_loop().create_task(work(LedgerUnavailable("full"))))
+    with pytest.raises(LedgerUnavailable):
+        await failed
+    stopped = bounded.relayed(tasks.start("stopped", work(None)))
+    await asyncio.sleep(0)
+    await tasks.stop()
+    with pytest.raises(asyncio.CancelledError):
+        await stopped
 
 
 @pytest.mark.parametrize(
@@ -228,9 +318,9 @@ async def test_the_deadline_counts_from_the_headers_of_a_pipelined_request_too()
     clock = ManualClock()
 
     class Slow(FakeStore):
-        async def claim(self, *arguments: object) -> Verdict:
+        async def decide(self, *arguments: object) -> Verdict:
             clock.advance(3 * SECOND // 2)
-            return await super().claim(*arguments)  # type: ignore[arg-type]
+            return await super().decide(*arguments)  # type: ignore[arg-type]
 
     store = Slow()
     async with opened(store, clock) as door, wire(door) as line:

@@ -321,9 +321,9 @@ async def test_every_answer_but_200_carries_a_reason_and_none_says_what_this_is(
 async def test_milliseconds_run_from_the_headers_to_the_answer(place: Place) -> None:
     claim = place.ledger.store.claim
 
-    async def slow(*arguments: Any) -> Any:
+    def slow(*arguments: Any) -> Any:
         place.clock.advance(SECOND // 4)
-        return await claim(*arguments)
+        return claim(*arguments)
 
     place.ledger.store.claim = slow  # type: ignore[assignment,method-assign]
     await post(place.door, alert())

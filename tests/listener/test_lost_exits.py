@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from app.claims.base import Verdict
 from app.claims.rows import EXIT_NOT_PLACED
 from app.clock import ManualClock
 from app.ledger import orders
@@ -36,7 +35,7 @@ class Locked:
     refuses_at_once: str | None = None
     tried: list[object] = field(default_factory=list)
 
-    async def claim(self, *asked: object) -> Verdict:
+    def claim(self, *asked: object) -> NoReturn:
         self.tried.append(asked)
         raise LedgerUnavailable("locked")
 

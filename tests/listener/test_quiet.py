@@ -141,6 +141,16 @@ async def test_no_answer_and_no_log_of_a_delivery_holds_token_secret_or_body(sai
     assert not any(SECRET in body or TOKEN in body for body in kept)
 
 
+async def test_a_delivery_that_claims_nothing_has_a_line_and_a_claimed_one_its_row_alone(
+    door: Door, said: Any
+) -> None:
+    assert (await post(door, alert())).status == 200
+    assert "delivery answered" not in said()
+    assert (await post(door, b"{")).status == 400
+    assert said().count("delivery answered") >= 1
+    assert "invalid_json" in said()
+
+
 async def test_a_fault_in_the_pipeline_is_logged_with_its_places_and_without_its_words(
     door: Door, said: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
