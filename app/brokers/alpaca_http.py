@@ -6,6 +6,7 @@ stands in a log, an error or a repr (HOLES H31, H36).
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -19,6 +20,9 @@ from app.brokers.base import HeldBack, LastCheck, LookupFailed, RateLimited, Sub
 from app.brokers.classify import ReplyCodes, classify
 from app.brokers.rate import RateBudget
 from app.clock import Clock
+
+# TLS asks for it by name, and the first asking reads files: not on the loop.
+codecs.lookup("idna")
 
 BLANK = "***"
 MAX_CONNECT = 5.0
@@ -40,9 +44,14 @@ class Keys:
 
     def blank(self, text: str) -> str:
         for value in (self.secret_key, self.key_id):
-            if value:
-                text = text.replace(value, BLANK)
+            text = text.replace(value, BLANK) if value else text
         return text
+
+    def blank_refusal(self, status: int, body: bytes) -> bytes:
+        """What a venue says against us may repeat our keys, and its words end up in log and ledger."""
+        if status < 400:
+            return body
+        return self.blank(body.decode("utf-8", "replace")).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,7 @@ class AlpacaHttp:
             ) as response:
                 status = response.status
                 retry_after = self._budget.heard(status, response.headers, self._clock.now())
-                answer = await response.read()
+                answer = self._keys.blank_refusal(status, await response.read())
         except HeldBack as held:
             # Raised by the callback before the headers were written: nothing has left (pinned by a test).
             return Unsent(held.reason)
@@ -163,7 +172,7 @@ class AlpacaHttp:
                 allow_redirects=False,
             ) as response:
                 pause = self._budget.heard(response.status, response.headers, self._clock.now())
-                body = await response.read()
+                body = self._keys.blank_refusal(response.status, await response.read())
         except (aiohttp.ClientError, OSError, TimeoutError) as failure:
             raise LookupFailed(f"{what}: {self._words(failure)}") from None
         answer = Answer(response.status, body)

@@ -83,15 +83,21 @@ class RawServer:
     """By connection, in the order in which they came."""
     came: asyncio.Event = field(default_factory=asyncio.Event)
     url: str = ""
-    let_in: asyncio.Event = field(default_factory=asyncio.Event)
+    keeps: bool = False
+    """Whether it keeps a connection after an answer, and closes it, mute, when the next request comes."""
+    serving: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def hits(self) -> int:
         return sum(1 for bytes_ in self.received if bytes_)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        number = len(self.received)
+        number, answered = len(self.received), 0
         self.received.append(b"")
+        task = asyncio.current_task()
+        assert task is not None
+        self.serving.add(task)
+        task.add_done_callback(self.serving.discard)
         try:
             while True:
                 chunk = await reader.read(65_536)
@@ -99,10 +105,14 @@ class RawServer:
                     return
                 self.received[number] += chunk
                 self.came.set()
+                if answered:
+                    return
                 if self.reply is not None and is_whole(self.received[number]):
                     writer.write(self.reply)
                     await writer.drain()
-                    return
+                    answered += 1
+                    if not self.keeps:
+                        return
         except (ConnectionError, asyncio.CancelledError):
             return
         finally:
@@ -127,6 +137,9 @@ async def raw_server(reply: bytes | None = None) -> AsyncIterator[RawServer]:
         yield server
     finally:
         listening.close()
+        for task in list(server.serving):
+            task.cancel()
+        await asyncio.gather(*server.serving)
 
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]

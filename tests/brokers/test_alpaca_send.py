@@ -1,0 +1,457 @@
+"""Alpaca's adapter sends an order once, and knows whether a byte of it left (HOLES H30, H31, H36)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from app.brokers.alpaca import AlpacaBroker
+from app.brokers.alpaca_http import Keys
+from app.brokers.base import (
+    DuplicateId,
+    HeldBack,
+    LookupFailed,
+    OrderRequest,
+    Placed,
+    Refused,
+    SubmitReply,
+    Throttled,
+    Unknown,
+    Unsent,
+)
+from app.clock import SECOND, ManualClock
+from app.domain.signal import OrderType, Side, TimeInForce
+from app.drill.faults import Fault, Reply, Taken
+from app.drill.rules import Rules
+from tests.brokers.alpaca_kit import RawServer, broker_at, raw_server, venue_at
+from tests.brokers.paper_kit import nothing_against
+
+CID = "0123456789abcdef8123456789abcdef"
+ORDER = OrderRequest(CID, "AAPL", Side.BUY, Decimal(10))
+ANSWERED = (
+    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{"account_number": "PA1",'
+    b' "cash": "1", "equity": "1", "timestamp": "2026-03-02T15:30:00Z", "is_open": true}'
+)
+"""What serves as an account and as a clock."""
+
+
+async def connected_to(server: RawServer, clock: ManualClock | None = None, **more: Any) -> AlpacaBroker:
+    """Connected while the server answers; what it does with an order is for the test to say."""
+    broker = broker_at(server.url, clock or ManualClock(), **more)
+    reply, server.reply = server.reply, ANSWERED
+    await broker.connect()
+    server.reply = reply
+    server.received.clear()
+    return broker
+
+
+async def submit(
+    broker: AlpacaBroker, request: OrderRequest = ORDER, last_check: Any = nothing_against
+) -> SubmitReply:
+    try:
+        return await broker.submit(request, last_check)
+    finally:
+        await broker.close()
+
+
+# ---------------------------------------------------------------------------------- before the first byte
+
+
+async def test_h31_what_the_last_check_holds_back_puts_no_byte_on_the_wire() -> None:
+    def stale() -> None:
+        raise HeldBack("STALE late=4.0s")
+
+    async with raw_server() as server:
+        broker = await connected_to(server)
+        assert await submit(broker, last_check=stale) == Unsent("STALE late=4.0s")
+        # It was connected: the check comes after all that can take long.
+        assert server.received == [b""]
+
+
+async def test_h31_the_check_comes_after_a_stall_in_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock()
+    not_after = clock.now() + 2 * SECOND
+    real = aiohttp.TCPConnector.connect
+
+    async def stalls(self: aiohttp.TCPConnector, *arguments: Any, **options: Any) -> Any:
+        connection = await real(self, *arguments, **options)
+        clock.advance(5 * SECOND)
+        return connection
+
+    def check() -> None:
+        if clock.now() > not_after:
+            raise HeldBack("STALE")
+
+    async with raw_server() as server:
+        broker = await connected_to(server, clock)
+        monkeypatch.setattr(aiohttp.TCPConnector, "connect", stalls)
+        assert await submit(broker, last_check=check) == Unsent("STALE")
+        assert server.received == [b""]
+
+
+async def test_h31_a_handshake_that_stalls_is_unsent() -> None:
+    async with raw_server() as server:
+        broker = await connected_to(server, timeout=0.3)
+        broker._http.base_url = server.url.replace("http:", "https:")  # type: ignore[union-attr]
+        reply = await submit(broker)
+        assert isinstance(reply, Unsent), reply
+        assert b"POST" not in b"".join(server.received)
+
+
+async def test_a_refused_connection_is_unsent() -> None:
+    async with raw_server() as server:
+        broker = await connected_to(server)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        broker._http.base_url = f"http://127.0.0.1:{port}"  # type: ignore[union-attr]
+        reply = await submit(broker)
+    assert isinstance(reply, Unsent)
+    assert "Connect" in reply.reason
+
+
+async def test_a_name_that_does_not_resolve_is_unsent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unknown(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    async with raw_server() as server:
+        broker = await connected_to(server)
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
+        broker._http.base_url = "https://api.alpaca.invalid"  # type: ignore[union-attr]
+        reply = await submit(broker)
+    assert isinstance(reply, Unsent)
+    assert "DNS" in reply.reason
+
+
+async def test_a_server_that_speaks_no_tls_is_unsent() -> None:
+    async with raw_server(b"HTTP/1.1 400 Bad Request\r\n\r\n") as server:
+        broker = await connected_to(server, timeout=1.0)
+        server.reply = None
+        broker._http.base_url = server.url.replace("http:", "https:")  # type: ignore[union-attr]
+        sending = asyncio.ensure_future(submit(broker))  # noqa: TID251 - awaited two lines below
+        await server.came.wait()
+        assert isinstance(await sending, Unsent)
+
+
+async def test_without_a_session_nothing_is_sent() -> None:
+    reply = await broker_at("http://127.0.0.1:9", ManualClock()).submit(ORDER, nothing_against)
+    assert isinstance(reply, Unsent)
+
+
+STOPPED = """
+import asyncio, os, signal, sys
+from decimal import Decimal
+import aiohttp
+from app.brokers.alpaca import Addresses, AlpacaBroker
+from app.brokers.alpaca_http import Keys
+from app.brokers.base import HeldBack, OrderRequest
+from app.clock import SystemClock
+from app.domain.signal import Side
+
+clock = SystemClock()
+
+async def main():
+    broker = AlpacaBroker(Addresses(sys.argv[1], sys.argv[1]), lambda: Keys("k", "s"), clock, live=False)
+    await broker.connect()
+    real = aiohttp.TCPConnector.connect
+
+    async def stopped(self, *arguments, **options):
+        connection = await real(self, *arguments, **options)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return connection
+
+    aiohttp.TCPConnector.connect = stopped
+    not_after = clock.now() + 200_000
+
+    def check():
+        if clock.now() > not_after:
+            raise HeldBack("STALE")
+
+    request = OrderRequest("a" * 32, "AAPL", Side.BUY, Decimal(1))
+    print(await broker.submit(request, check))
+    await broker.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGSTOP there")
+async def test_h31_a_process_that_stands_still_between_connect_and_write_sends_nothing() -> None:
+    async with raw_server(ANSWERED) as server:
+        program = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", STOPPED, server.url, stdout=asyncio.subprocess.PIPE, cwd=Path.cwd()
+        )
+        assert program.stdout is not None
+        while True:
+            # Two connections of connect(), then that of the order, on which the program stands still.
+            if len(server.received) >= 2 and _is_stopped(program.pid):
+                break
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.3)
+        os.kill(program.pid, signal.SIGCONT)
+        said = (await program.stdout.read()).decode()
+        await program.wait()
+        assert said == "Unsent(reason='STALE')\n"
+        assert b"POST" not in b"".join(server.received)
+
+
+def _is_stopped(pid: int) -> bool:
+    found = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+    return found is not None
+
+
+# --------------------------------------------------------------------------------------- after the first byte
+
+
+async def test_an_answer_that_never_comes_is_unknown() -> None:
+    async with raw_server() as server:
+        broker = await connected_to(server, timeout=0.3)
+        reply = await submit(broker)
+        assert isinstance(reply, Unknown)
+        assert server.hits == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{"id": "1",',
+        b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{"id": "1"',
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
+        b"not http at all\r\n\r\n",
+        b"HTTP/1.1 599 Odd\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 307 Elsewhere\r\nLocation: /v2/orders\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+    ],
+)
+async def test_whatever_comes_back_broken_is_unknown_and_one_hit(answer: bytes) -> None:
+    async with raw_server(answer) as server:
+        broker = await connected_to(server, timeout=1.0)
+        reply = await submit(broker)
+        assert isinstance(reply, Unknown), reply
+        assert server.hits == 1
+
+
+async def test_h36_each_order_has_a_connection_of_its_own_which_is_not_kept() -> None:
+    async with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") as server:
+        broker = await connected_to(server)
+        for number in range(3):
+            await broker.submit(replace(ORDER, client_order_id=f"{number}" * 32), nothing_against)
+        await broker.close()
+        assert len(server.received) == server.hits == 3
+        assert all(b"connection: close" in one.lower() for one in server.received)
+
+
+async def test_h36_a_venue_that_drops_a_kept_connection_as_the_order_goes_makes_no_doubt() -> None:
+    kept = ANSWERED.replace(b"Connection: close\r\n", b"")
+    head, _, body = kept.partition(b"\r\n\r\n")
+    async with raw_server() as server:
+        server.reply = head + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        server.keeps = True
+        broker = broker_at(server.url, ManualClock())
+        await broker.connect()
+        # The looks meet the trap: aiohttp asks again by itself, on a new connection, and may: they are looks.
+        assert (await broker.account()).identity == "PA1"
+        before = len(server.received)
+        refusal = b'{"code": 42210000, "message": "no"}'
+        server.reply = b"HTTP/1.1 422 No\r\nContent-Length: %d\r\n\r\n%b" % (len(refusal), refusal)
+        assert isinstance(await submit(broker), Refused)
+        assert len(server.received) == before + 1
+        assert server.received[-1].startswith(b"POST")
+
+
+async def test_h36_a_redirect_after_the_accept_is_not_followed(tmp_path: Path) -> None:
+    async with venue_at(tmp_path) as venue:
+        venue.exchange.plan.add(Fault("submit", Reply.REDIRECT))
+        assert isinstance(await venue.broker.submit(ORDER, nothing_against), Unknown)
+        assert venue.calls("submit") == 1
+        assert await venue.count(CID) == 1
+
+
+async def test_h36_no_proxy_comes_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    async with venue_at(tmp_path) as venue:
+        assert isinstance(await venue.broker.submit(ORDER, nothing_against), Placed)
+
+
+@pytest.mark.parametrize("reply", [Reply.RESET, Reply.CLOSED, Reply.TRUNCATED, Reply.HTML, Reply.EMPTY])
+async def test_an_accepted_order_whose_answer_breaks_is_unknown_then_found(
+    tmp_path: Path, reply: Reply
+) -> None:
+    async with venue_at(tmp_path) as venue:
+        venue.exchange.plan.add(Fault("submit", reply))
+        assert isinstance(await venue.broker.submit(ORDER, nothing_against), Unknown)
+        found = await venue.broker.find(CID)
+        assert found is not None
+        assert await venue.count(CID) == 1
+        assert isinstance(await venue.broker.submit(ORDER, nothing_against), DuplicateId)
+        assert await venue.count(CID) == 1
+
+
+@pytest.mark.parametrize("reply", [Reply.STRANGER, Reply.NAMELESS])
+async def test_an_answer_with_another_order_in_it_is_unknown(tmp_path: Path, reply: Reply) -> None:
+    async with venue_at(tmp_path) as venue:
+        venue.exchange.plan.add(Fault("submit", reply))
+        assert isinstance(await venue.broker.submit(ORDER, nothing_against), Unknown)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504, 408])
+async def test_a_gateways_error_after_the_accept_is_unknown_and_one_hit(tmp_path: Path, status: int) -> None:
+    async with venue_at(tmp_path) as venue:
+        venue.exchange.plan.add(Fault("submit", Reply.STATUS, status=status))
+        assert isinstance(await venue.broker.submit(ORDER, nothing_against), Unknown)
+        assert venue.calls("submit") == 1
+
+
+# ---------------------------------------------------------------------------------------------- what is sent
+
+
+async def test_the_request_is_what_alpaca_documents(tmp_path: Path) -> None:
+    async with raw_server(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n") as server:
+        broker = await connected_to(server)
+        request = OrderRequest(
+            CID,
+            "BRK.B",
+            Side.SELL,
+            Decimal("10.50"),
+            type=OrderType.STOP_LIMIT,
+            limit_price=Decimal("189.10"),
+            stop_price=Decimal("1E+2"),
+            tif=TimeInForce.DAY,
+            reduces=True,
+        )
+        await submit(broker, request)
+        head, _, body = server.received[0].partition(b"\r\n\r\n")
+        assert head.startswith(b"POST /v2/orders HTTP/1.1\r\n")
+        assert b"APCA-API-KEY-ID: key-1" in head
+        assert b"APCA-API-SECRET-KEY: secret-1" in head
+        assert json.loads(body) == {
+            "symbol": "BRK.B",
+            "qty": "10.5",
+            "side": "sell",
+            "type": "stop_limit",
+            "time_in_force": "day",
+            "limit_price": "189.1",
+            "stop_price": "100",
+            "client_order_id": CID,
+        }
+
+
+@pytest.mark.parametrize(
+    ("instrument", "fields", "words"),
+    [
+        ("AAPL", {"quantity": Decimal("1.5"), "tif": TimeInForce.GTC}, "orders for the day"),
+        ("AAPL", {"extended_hours": True}, "outside the session"),
+        ("BTC/USD", {"tif": TimeInForce.DAY}, "around the clock"),
+        ("BTC/USD", {"type": OrderType.STOP, "stop_price": Decimal(9)}, "stop_limit"),
+        ("LSE:VOD", {}, "no symbol for LSE:VOD"),
+    ],
+)
+async def test_what_alpaca_would_refuse_is_refused_here_in_words(
+    tmp_path: Path, instrument: str, fields: dict[str, Any], words: str
+) -> None:
+    async with venue_at(tmp_path) as venue:
+        request = replace(ORDER, instrument=instrument, **fields)
+        reply = await venue.broker.submit(request, nothing_against)
+        assert isinstance(reply, Refused)
+        assert reply.code == "NOT_TAKEN"
+        assert words in reply.detail
+        assert venue.calls("submit") == 0
+
+
+async def test_no_part_of_a_share_is_sold_short_and_a_held_part_is_sold(tmp_path: Path) -> None:
+    part = replace(ORDER, side=Side.SELL, quantity=Decimal("0.5"))
+    async with venue_at(tmp_path) as venue:
+        reply = await venue.broker.submit(part, nothing_against)
+        assert isinstance(reply, Refused)
+        assert reply.code == "FRACTIONAL_SHORT"
+        assert venue.calls("submit") == 0
+        bought = replace(ORDER, client_order_id="b" * 32, quantity=Decimal("0.75"))
+        assert isinstance(await venue.broker.submit(bought, nothing_against), Placed)
+        await venue.exchange.settle()
+        assert isinstance(await venue.broker.submit(part, nothing_against), Placed)
+
+
+async def test_whether_a_part_is_held_is_the_venues_to_say_where_it_cannot_be_read(tmp_path: Path) -> None:
+    part = replace(ORDER, side=Side.SELL, quantity=Decimal("0.5"))
+    async with venue_at(tmp_path) as venue:
+        venue.exchange.plan.add(Fault("positions", Reply.STATUS, taken=Taken.NEVER, status=502))
+        reply = await venue.broker.submit(part, nothing_against)
+        assert isinstance(reply, Refused)
+        assert reply.code != "FRACTIONAL_SHORT"
+        assert venue.calls("submit") == 1
+
+
+async def test_extended_hours_and_an_arrival_deadline_are_said_where_they_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    rules = Rules(expiry_field="expires_at")
+    facts = replace(broker_at("http://127.0.0.1:9", ManualClock()).facts, arrival_deadline_field="expires_at")
+    async with venue_at(tmp_path, rules, facts=facts) as venue:
+        assert venue.broker.facts.orders_expire
+        now = venue.clock.now()
+        limit = replace(ORDER, type=OrderType.LIMIT, limit_price=Decimal(90), extended_hours=True)
+        reply = await venue.broker.submit(replace(limit, not_after=now + SECOND), nothing_against)
+        assert isinstance(reply, Placed)
+        (row,) = await venue.exchange.rows("SELECT extended_hours FROM orders")
+        assert row["extended_hours"] == 1
+        late = replace(ORDER, client_order_id="b" * 32, not_after=now - SECOND)
+        reply = await venue.broker.submit(late, nothing_against)
+        assert isinstance(reply, Refused)
+        assert "expired" in reply.detail
+
+
+# ----------------------------------------------------------------------------------------------- throttled
+
+
+async def test_a_429_on_an_order_pauses_and_nothing_is_sent_until_it_is_over(tmp_path: Path) -> None:
+    async with venue_at(tmp_path) as venue:
+        venue.exchange.plan.add(Fault("submit", Reply.STATUS, taken=Taken.NEVER, status=429, retry_after="3"))
+        reply = await venue.broker.submit(ORDER, nothing_against)
+        assert isinstance(reply, Throttled)
+        assert reply.retry_after == 3 * SECOND
+        again = await venue.broker.submit(ORDER, nothing_against)
+        assert isinstance(again, Throttled)
+        assert again.retry_after == 3 * SECOND
+        assert venue.calls("submit") == 1
+        venue.clock.advance(3 * SECOND)
+        assert isinstance(await venue.broker.submit(ORDER, nothing_against), Placed)
+        assert await venue.count(CID) == 1
+
+
+# --------------------------------------------------------------------------------------------------- secrets
+
+
+async def test_no_key_is_in_a_repr_an_error_or_a_reply() -> None:
+    keys = Keys("PKVERYSECRETKEYID", "averylongandsecretsecretkey")
+    assert "SECRET" not in repr(keys).upper().replace("SECRET_KEY", "")
+    echo = json.dumps({"code": 40310000, "message": f"{keys.key_id} {keys.secret_key} may not"}).encode()
+    answer = b"HTTP/1.1 403 No\r\nContent-Length: %d\r\n\r\n%b" % (len(echo), echo)
+    async with raw_server(answer) as server:
+        broker = await connected_to(server, keys=keys)
+        reply = await broker.submit(ORDER, nothing_against)
+        with pytest.raises(LookupFailed) as failed:
+            await broker.account()
+        await broker.close()
+        assert isinstance(reply, Refused)
+        for text in (repr(reply), str(failed.value), repr(broker)):
+            assert keys.key_id not in text
+            assert keys.secret_key not in text
+        assert "*** *** may not" in reply.detail
