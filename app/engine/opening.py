@@ -17,6 +17,7 @@ from app.engine import facts
 from app.engine.commands import LOCK_NAME
 from app.engine.credentials import Retired, read_retired
 from app.engine.orphans import refuse_orphans
+from app.engine.places import why_unfit
 from app.engine.recovery import Recovered, known_sources, recover, register
 from app.engine.status import StartRefused
 from app.failpoint import failpoint
@@ -67,6 +68,9 @@ class Opened:
 
 def open_home(home: Path, clock: Clock, make_secrets: Callable[[], Secrets]) -> Opened:
     """Takes the home: lock, settings, ledger, recovery, secrets, in this order. Raises StartRefused."""
+    unfit = why_unfit(home)
+    if unfit is not None:
+        raise StartRefused(unfit)
     try:
         create_home(home)
         lock = InstanceLock(home / LOCK_NAME)

@@ -91,7 +91,7 @@ def test_selftest_passes_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_selftest_fails_when_the_order_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.cli.selftest._at_the_exchange", lambda _: (False, "2 orders"))
+    monkeypatch.setattr("app.engine.selftest._at_the_exchange", lambda _: (False, "2 orders"))
     done = run("selftest")
     assert done.code == 1
     assert "FAIL  exchange   2 orders" in done.lines
@@ -113,7 +113,11 @@ def test_doctor_is_content_with_a_sound_home_and_with_a_new_one(home: Path, tmp_
     assert _levels(home) == (
         0,
         dict.fromkeys(
-            ("home", "app", "config", "secrets", "port", "ledger", "orders", "accounts", "clock"), "ok"
+            (
+                *("home", "disk", "app", "config", "keyring", "secrets", "port", "ledger", "backup"),
+                *("orders", "accounts", "clock", "login", "signal"),
+            ),
+            "ok",
         ),
     )
     assert run("doctor", "--home", tmp_path / "new").code == 0
