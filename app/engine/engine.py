@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +28,8 @@ from app.engine.parts import Brokers, door_sources, instruments
 from app.engine.requests import Requests
 from app.engine.retention_commands import Keeping
 from app.engine.status import CommandRefused, Fact, HookAddress, SampleAnswer, StartRefused, Status
+from app.engine.stopping import within
+from app.engine.tunnels import Tunnels, tunnel
 from app.engine.upkeep import Upkeep
 from app.engine.watch import Watch
 from app.execution.trading import Trading
@@ -89,6 +91,7 @@ class Engine:
         self._brokers: Brokers | None = None
         self._trading: Trading | None = None
         self._door: Door | None = None
+        self._tunnels: Tunnels | None = None
         self._watch: Watch | None = None
         self._port: int | None = None
         self._requests: Requests | None = None
@@ -120,7 +123,7 @@ class Engine:
         self.note_change()
 
     async def stop(self) -> None:
-        """The door says 503, what is on its way comes back, brokers and door close, then ledger and lock.
+        """The door says 503, what is on its way comes back, tunnel, brokers, door, ledger and lock close.
 
         Bounded; may be called again, and waits then for the first call.
         """
@@ -186,6 +189,9 @@ class Engine:
             await self._trading.settle(settings.execution.request_timeout / SECOND)
             return
         self._watch.start(self._tasks)
+        self._tunnels = Tunnels(
+            settings.tunnel, self.home, self.clock, self._make_secrets, self.note_change, self._note_death
+        )
         self._door = Door(
             host=settings.listener.host,
             port=settings.listener.port if self._wanted_port is None else self._wanted_port,
@@ -194,8 +200,11 @@ class Engine:
             clock=self.clock,
             tasks=self._door_tasks,
             health=self._health_word,
+            probed=self._tunnels.hear,
+            client=self._tunnels.client,
         )
         self._port = await self._door.start()
+        self._tunnels.start(self._port)
         for statement in opened.statements:
             log.warning(statement.removeprefix("WARNING: "))
         await self._trading.start(opened.recovered.wall_mark)
@@ -219,17 +228,19 @@ class Engine:
         if door is not None:
             door.close_intake()
         if trading is not None:
-            await _within(deadline, 3.0, "trading", trading.stop())
+            await within(deadline, 3.0, "trading", trading.stop())
+        if self._tunnels is not None:
+            await within(deadline, 2.0, "tunnel", self._tunnels.stop())
         if brokers is not None:
-            await _within(deadline, 1.0, "brokers", brokers.close())
+            await within(deadline, 1.0, "brokers", brokers.close())
         if door is not None:
-            await _within(deadline, 2.5, "door", door.stop())
-        await _within(deadline, 1.0, "tasks", self._tasks.stop())
+            await within(deadline, 2.5, "door", door.stop())
+        await within(deadline, 1.0, "tasks", self._tasks.stop())
         if self._watch is not None:
             self._watch.mark_at_stop()
-        await _within(deadline, 1.0, "deliveries", self._door_tasks.stop())
+        await within(deadline, 1.0, "deliveries", self._door_tasks.stop())
         if self._upkeep is not None:
-            await _within(deadline, 1.0, "upkeep", self._upkeep.close())
+            await within(deadline, 1.0, "upkeep", self._upkeep.close())
         closed = await self._close_ledger(deadline)
         self._listeners.clear()
         if self._opened is not None and closed:
@@ -238,9 +249,9 @@ class Engine:
     async def _close_ledger(self, deadline: float) -> bool:
         """False where the writer's thread may still write: then the lock stays until the process ends."""
         if self._reader is not None:
-            await _within(deadline, 1.0, "ledger reader", self._reader.close())
+            await within(deadline, 1.0, "ledger reader", self._reader.close())
         if self._writer is not None:
-            return await _within(deadline, 3.0, "ledger", self._writer.close())
+            return await within(deadline, 3.0, "ledger", self._writer.close())
         if self._opened is not None:
             self._opened.connection.close()
         return True
@@ -261,8 +272,7 @@ class Engine:
 
     def status(self) -> Status:
         """From memory; never blocks."""
-        trading_state = self._trading_state()
-        watch = self._watch
+        trading_state, watch = self._trading_state(), self._watch
         return Status(
             state=self._state,
             home=str(self.home),
@@ -275,6 +285,7 @@ class Engine:
             loop_lag_max_ms=round(watch.lag.max_ms, 1) if watch else 0.0,
             loop_lag_max_since_start_ms=round(watch.lag.max_since_start_ms, 1) if watch else 0.0,
             counts=watch.numbers() if watch else {},
+            public=self._public,
         )
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -290,15 +301,19 @@ class Engine:
 
     def hook_addresses(self) -> list[HookAddress]:
         """Where senders post to, tokens inside: never log them. Empty before the door is open."""
-        if self._opened is None or self._port is None:
+        opened, port = self._opened, self._port
+        if opened is None or port is None:
             return []
-        credentials = self._opened.credentials
-        return [
-            HookAddress(
-                source.name, sample.hook_url(self.settings.listener.host, self._port, source, credentials)
-            )
-            for source in self.settings.all_sources
-        ]
+        return sample.hook_addresses(opened.settings, port, opened.credentials, self._public)
+
+    def note_copied(self) -> None:
+        """A person took the public address: from now on another one is shouted about."""
+        if self._tunnels is not None:
+            self._tunnels.note_copied()
+
+    @property
+    def _public(self) -> str | None:
+        return self._tunnels.address if self._tunnels else None
 
     async def send_sample(self, body: bytes | None = None) -> SampleAnswer:
         """Posts a sample alert to the built-in source `test`, which reaches only paper, by the real hook."""
@@ -360,12 +375,12 @@ class Engine:
         return TradingState(self._opened.recovered.trading_state) if self._opened else TradingState.ACTIVE
 
     def _facts(self, state: TradingState) -> list[Fact]:
-        door, writer, trading, watch = self._door, self._writer, self._trading, self._watch
-        opened = self._opened
+        writer, trading, watch, opened = self._writer, self._trading, self._watch, self._opened
         broken, anew = (opened.broken_event, opened.new_tokens) if opened else (None, ())
-        seen = door.facts if door and self._port else None
+        seen = self._door.facts if self._door and self._port else None
         found = [
             facts.listener(seen, watch.counts.strange if watch else {}, anew),
+            *([tunnel(self._tunnels.facts)] if self._tunnels is not None else ()),
             facts.ledger(writer.health if writer is not None else None, broken),
         ]
         if trading is not None:
@@ -383,18 +398,3 @@ class Engine:
         if state is TradingState.HALTED:
             return "halted"
         return "degraded" if any(fact.level == "error" for fact in self._facts(state)) else "ok"
-
-
-async def _within(deadline: float, seconds: float, part: str, work: Awaitable[Any]) -> bool:
-    """Whether the part ended in time and without an error; one part's trouble must not keep the next from
-    stopping."""
-    left = max(0.2, min(seconds, deadline - asyncio.get_running_loop().time()))
-    try:
-        await asyncio.wait_for(work, left)
-    except TimeoutError:
-        log.warning("a part did not stop in time", part=part, seconds=round(left, 1))
-        return False
-    except Exception as error:
-        log.exception("a part failed at stop", part=part, error=repr(error))
-        return False
-    return True

@@ -10,8 +10,8 @@ import aiohttp
 import msgspec
 
 from app.clock import SECOND
-from app.engine.status import SampleAnswer
-from app.settings import Source
+from app.engine.status import HookAddress, SampleAnswer
+from app.settings import Settings, Source
 
 TIMEOUT = 5.0
 
@@ -23,6 +23,18 @@ def hook_url(host: str, port: int, source: Source, credentials: Mapping[str, str
     if source.auth == "path":
         path += f"/{credentials[source.name]}"
     return f"http://{shown}:{port}{path}"
+
+
+def hook_addresses(
+    settings: Settings, port: int, credentials: Mapping[str, str], public: str | None
+) -> list[HookAddress]:
+    """Of every source, tokens inside. `public`: where senders reach this machine, if a tunnel says so."""
+    found = []
+    for source in settings.all_sources:
+        local = hook_url(settings.listener.host, port, source, credentials)
+        path = local[local.index("/hook/") :]
+        found.append(HookAddress(source.name, local, None if public is None else public + path))
+    return found
 
 
 def sample_body(now: int) -> bytes:

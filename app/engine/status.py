@@ -14,7 +14,8 @@ class Fact(msgspec.Struct, frozen=True):
     """One thing that is well or not: a word for the strip, and a sentence for a person."""
 
     name: str
-    """`listener`, `ledger`, `account:paper`, `clock`, `trading`, `loop`; `program` if a part of it died."""
+    """`listener`, `tunnel`, `ledger`, `account:paper`, `clock`, `trading`, `loop`; `program` if a part of it
+    died."""
     word: str
     level: Level = "ok"
     reason: str = ""
@@ -35,6 +36,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The largest of the last minute."""
     loop_lag_max_since_start_ms: float
     counts: dict[str, int]
+    public: str | None = None
+    """Where senders reach us from outside, without a slash at its end and without any token."""
 
     @property
     def level(self) -> Level:

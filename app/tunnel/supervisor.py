@@ -32,8 +32,9 @@ Word = Literal["starting", "up", "degraded", "down", "address changed"]
 @dataclass(frozen=True, slots=True)
 class TunnelFacts:
     """How the tunnel is. `address`: where senders reach us, no slash at its end. `copied`: the one that a
-    person took last. `knocked_at`: the last knock from outside that arrived, UTC microseconds. `starts`: of
-    its program. `lines`: what it printed last, blanked."""
+    person took last. `knocked_at`: the last knock from outside that arrived, UTC microseconds. `reached`:
+    whether the last one did, None where none was made since it connected. `starts`: of its program. `lines`:
+    what it printed last, blanked."""
 
     kind: str
     word: Word
@@ -41,6 +42,7 @@ class TunnelFacts:
     address: str | None
     copied: str | None
     knocked_at: int | None
+    reached: bool | None
     starts: int
     lines: tuple[str, ...] = ()
 
@@ -118,6 +120,7 @@ class Supervisor:
             self._address,
             copied.address if copied else None,
             self._knocked_at,
+            self._knock.arrived if self._knock is not None else None,
             self._starts,
             tuple(self._lines.last(20)),
         )

@@ -29,7 +29,8 @@ def test_status_is_the_running_apps_own_word(program: Program) -> None:
     (found,) = run("status", "--home", program.home, "--json").objects
     assert (found["state"], found["port"], found["trading_state"]) == ("running", program.port, "active")
     facts = {fact["name"]: fact["level"] for fact in found["facts"]}
-    assert facts == dict.fromkeys(("listener", "ledger", "account:paper", "clock", "trading", "loop"), "ok")
+    names = ("listener", "tunnel", "ledger", "account:paper", "clock", "trading", "loop")
+    assert facts == dict.fromkeys(names, "ok")
     assert found["loop_lag_max_ms"] >= 0
     text = run("status", "--home", program.home)
     assert f"port {program.port}" in text.lines[0]
