@@ -22,11 +22,15 @@ TIMEOUT = 5.0
 
 @click.command()
 @click.argument("source", required=False)
+@click.option(
+    "--copied", is_flag=True, help="The public address is in the alerts now: warn once it is another."
+)
 @front_options
-def url(front: Front, source: str | None) -> None:
+def url(front: Front, source: str | None, copied: bool) -> None:
     """Show the hook addresses, one a line: source, local address, public address.
 
-    A dash stands where there is no public address: no tunnel of Onefill's own. They hold the tokens.
+    A dash stands where there is no public address: no tunnel of Onefill's own, or none yet. They hold the
+    tokens.
     """
     settings = settings_of(front.home)
     sources = settings.all_sources
@@ -35,15 +39,21 @@ def url(front: Front, source: str | None) -> None:
         if chosen is None:
             raise Failed(f"there is no source {source!r}: {', '.join(each.name for each in sources)}")
         sources = (chosen,)
-    port = _running_port(front.home) or settings.listener.port
+    running_port, base = _running(front.home)
+    if running_port is None:
+        base = settings.tunnel.fixed_url
+    port = running_port or settings.listener.port
     if port == 0:
         raise Failed("port = 0 takes any free port, so there is no address before Onefill runs")
+    if copied:
+        _keep_copied(front.home, base)
     for each in sources:
         address = _address(front.home, settings, each, port)
+        public = None if base is None else base + address[address.index("/hook/") :]
         if front.json:
-            click.echo(to_json({"source": each.name, "local": address, "public": None}))
+            click.echo(to_json({"source": each.name, "local": address, "public": public}))
         else:
-            click.echo(f"{each.name} {address} -")
+            click.echo(f"{each.name} {address} {public or '-'}")
 
 
 @click.command()
@@ -61,7 +71,7 @@ def send(front: Front, file: IO[bytes], repeat: int) -> None:
     test = settings.source(TEST_SOURCE)
     if test is None:
         raise Failed("there is no account without money that a test could reach: add a paper account")
-    port = _running_port(front.home)
+    port, _ = _running(front.home)
     if port is None:
         raise Failed(f"no app is running on {front.home}: start Onefill first")
     address = _address(front.home, settings, test, port)
@@ -107,18 +117,32 @@ def settings_of(home: Path) -> Settings:
         raise Failed(str(error)) from error
 
 
-def _running_port(home: Path) -> int | None:
-    """The port of the app that runs on this home; None if none does."""
+def _keep_copied(home: Path, base: str | None) -> None:
+    """A running app looks at what is kept every few seconds."""
+    if base is None:
+        raise Failed("there is no public address yet")
+    from app.clock import SystemClock
+    from app.settings import ConfigError
+    from app.tunnel.memory import Copied, TunnelMemory
+
+    try:
+        TunnelMemory(home).keep_copied(Copied(base, SystemClock().now()))
+    except (OSError, ConfigError) as error:
+        raise Failed(f"it could not be kept: {error}") from error
+
+
+def _running(home: Path) -> tuple[int | None, str | None]:
+    """Port and public address of the app that runs on this home; None for what there is not."""
     from app.control import NotRunning, Refused, ask
 
     try:
         found = ask(home, "status", request_id=uuid.uuid4().hex, timeout=10)
     except NotRunning:
-        return None
+        return None, None
     except Refused as error:
         raise Failed(str(error)) from error
-    port = found["port"]
-    return port if isinstance(port, int) else None
+    port, public = found["port"], found.get("public")
+    return port if isinstance(port, int) else None, public if isinstance(public, str) else None
 
 
 def _address(home: Path, settings: Settings, source: Source, port: int) -> str:

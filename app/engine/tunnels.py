@@ -24,7 +24,6 @@ from app.tunnel import (
     TunnelFacts,
     TunnelMemory,
     client_address,
-    fixed_address,
     make_kind,
 )
 from app.tunnel.base import REFUSED
@@ -87,7 +86,7 @@ class Tunnels:
     def address(self) -> str | None:
         """Where senders reach us, without a slash at its end; None where that is not known (yet)."""
         facts = self.facts
-        return facts.address or fixed_address(self._settings) if facts is not None else None
+        return facts.address or self._settings.fixed_url if facts is not None else None
 
     async def _token(self) -> str:
         try:

@@ -86,6 +86,11 @@ class Tunnel(msgspec.Struct, frozen=True, kw_only=True):
     ssh_remote: str | None
     ssh_key: str | None
 
+    @property
+    def fixed_url(self) -> str | None:
+        """The public address where it is known without the tunnel running."""
+        return self.public_url if self.kind != "none" else None
+
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """One sender of alerts. `id` is the namespace of its keys; empty until `with_source_ids` has made it."""

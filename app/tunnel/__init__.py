@@ -6,7 +6,7 @@ tunnel does may hold the loop, and no secret is in an argument, a log line or an
 
 from app.tunnel.base import CannotStart, Ending, Kind, Launch, Look
 from app.tunnel.clients import client_address
-from app.tunnel.kinds import fixed_address, make_kind
+from app.tunnel.kinds import make_kind
 from app.tunnel.memory import TunnelMemory
 from app.tunnel.pace import Pace
 from app.tunnel.probe import Knock, PublicProbe
@@ -25,6 +25,5 @@ __all__ = [
     "TunnelFacts",
     "TunnelMemory",
     "client_address",
-    "fixed_address",
     "make_kind",
 ]

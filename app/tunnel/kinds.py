@@ -46,8 +46,3 @@ def make_kind(settings: Tunnel, memory: TunnelMemory, token: Callable[[], Awaita
         case "own":
             assert address is not None
             return Own(address)
-
-
-def fixed_address(settings: Tunnel) -> str | None:
-    """The address that is known without the tunnel running."""
-    return settings.public_url if settings.kind != "none" else None

@@ -84,8 +84,9 @@ class Lines:
         self._part += piece[: max(0, room)]
 
     def _end_line(self) -> None:
-        raw = self._part[:-MARGIN] if self._over else self._part
-        text = self.blank(raw.decode("utf-8", "replace")).rstrip()
+        text = self.blank(self._part.decode("utf-8", "replace")).rstrip()
+        if self._over:
+            text = text[:-MARGIN]
         self._part.clear()
         self._over = False
         if not text:
