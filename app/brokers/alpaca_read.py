@@ -146,23 +146,33 @@ class AlpacaReader:
         """
         found: dict[str, BrokerOrder] = {}
         after = None if since is None else since - 1
+        longest = 0
         for _ in range(MAX_PAGES):
-            query = {"status": status, "limit": str(ORDERS_A_PAGE), "direction": "asc", "nested": "false"}
-            if after is not None:
-                query["after"] = wire.rfc3339(max(0, after))
-            page = wire.decode(await self._get("/v2/orders", query), list[wire.Order], "orders")
-            self.pages += 1
+            page = await self._page_of_orders(status, after)
             news = [row for row in page if row.id not in found]
             for row in news:
                 order = _sound(row.read)
                 found[row.id] = order
                 self._seen.add(order)
             if not news:
-                if len(page) >= ORDERS_A_PAGE:
-                    raise LookupFailed(f"{status} orders: a page is full and shows nothing new")
+                if page and len(page) >= longest:
+                    await self._check_end(status, page)
                 return list(found.values())
+            longest = max(longest, len(page))
             after = _sound(partial(_last_time, page)) - 1
         raise LookupFailed(f"{status} orders: more than {MAX_PAGES} pages")
+
+    async def _check_end(self, status: str, page: list[wire.Order]) -> None:
+        """A page that shows nothing new and is as long as any may have been cut off: nothing may follow."""
+        if await self._page_of_orders(status, _sound(partial(_last_time, page)) + 1):
+            raise LookupFailed(f"{status} orders: pages too short to be followed")
+
+    async def _page_of_orders(self, status: str, after: int | None) -> list[wire.Order]:
+        query = {"status": status, "limit": str(ORDERS_A_PAGE), "direction": "asc", "nested": "false"}
+        if after is not None:
+            query["after"] = wire.rfc3339(max(0, after))
+        self.pages += 1
+        return wire.decode(await self._get("/v2/orders", query), list[wire.Order], "orders")
 
     async def fills_of(self, order: BrokerOrder) -> list[Fill]:
         """All fills of one order; as soon as they add up to what it has filled, no further page is read."""
