@@ -24,7 +24,8 @@ A_CHUNK = 300
 BLANK = "***"
 
 _NAMED = re.compile(
-    r"(?i)([\w-]*(?:token|secret|passw\w*|authorization|api[_-]?key|credential)[\w-]*[\"']?\s*[:=]\s*[\"']?)"
+    r"(?i)((?:token|secret|passw|authorization|api[_-]?key|credential)[\w-]{0,24}[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+    r"(?:(?:bearer|basic)\s)?)"
     r"(?!\s)[^\s\"',}]{6,}"
 )
 _JWT = re.compile(r"\beyJ[\w-]{10,}(?:\.[\w-]+)*")

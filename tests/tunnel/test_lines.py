@@ -31,6 +31,7 @@ def test_lines_come_in_any_pieces() -> None:
         "authtoken: 2aBcDeFgHiJk",
         'lvl=info token="2aBcDeFgHiJk"',
         "Authorization=2aBcDeFgHiJk",
+        "Authorization: Bearer 2aBcDeFgHiJk",
         'TUNNEL_TOKEN="2aBcDeFgHiJk"',
         "POST /hook/tradingview/2aBcDeFgHiJk HTTP/1.1",
         "Settings: map[token:2aBcDeFgHiJk url:http]",

@@ -6,7 +6,6 @@ import pytest
 
 from app.settings import ConfigError, read_settings
 
-
 OWN_SERVER = """kind = "ssh"
 ssh_target = "me@vps.example"
 ssh_remote = "127.0.0.1:18080"
