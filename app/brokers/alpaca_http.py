@@ -10,10 +10,10 @@ import codecs
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
-from yarl import URL
 
 from app.brokers.alpaca_wire import Trouble
 from app.brokers.base import HeldBack, LastCheck, LookupFailed, RateLimited, SubmitReply, Throttled, Unsent
@@ -118,7 +118,7 @@ class AlpacaHttp:
         answer, error = b"", ""
         try:
             async with self._orders.post(
-                URL(f"{self.base_url}/v2/orders", encoded=True),
+                f"{self.base_url}/v2/orders",
                 data=body,
                 headers={**self._keys.headers, "Content-Type": "application/json"},
                 allow_redirects=False,
@@ -162,11 +162,11 @@ class AlpacaHttp:
 
     async def _request(self, method: str, url: str, query: Mapping[str, str] | None) -> Answer:
         self.requests += 1
-        what = URL(url, encoded=True).path
+        what = urlsplit(url).path
         try:
             async with self._looks.request(
                 method,
-                URL(url, encoded=True),
+                url,
                 params=query,
                 headers=self._keys.headers,
                 allow_redirects=False,

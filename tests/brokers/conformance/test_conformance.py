@@ -6,7 +6,7 @@ A new adapter gets a bench and no test of its own here. What only one venue does
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from decimal import Decimal
 from pathlib import Path
@@ -246,20 +246,21 @@ async def test_a_look_that_fails_raises_and_is_never_an_absence(make: Make) -> N
     async with make() as bench:
         await place(bench, order())
         await bench.break_down()
-        for look in (
-            bench.broker.find(CID),
-            bench.broker.find(UNKNOWN),
-            bench.broker.fills(CID),
-            bench.broker.account(),
-            bench.broker.position("AAPL"),
-            bench.broker.position("MSFT"),
-            bench.broker.quote("AAPL"),
-            bench.broker.snapshot(0),
-            bench.broker.connect(),
-            bench.broker.cancel(CID),
-        ):
+        looks: tuple[Callable[[], Awaitable[object]], ...] = (
+            lambda: bench.broker.find(CID),
+            lambda: bench.broker.find(UNKNOWN),
+            lambda: bench.broker.fills(CID),
+            bench.broker.account,
+            lambda: bench.broker.position("AAPL"),
+            lambda: bench.broker.position("MSFT"),
+            lambda: bench.broker.quote("AAPL"),
+            lambda: bench.broker.snapshot(0),
+            bench.broker.connect,
+            lambda: bench.broker.cancel(CID),
+        )
+        for look in looks:
             with pytest.raises(LookupFailed):
-                await look
+                await look()
 
 
 async def test_an_order_into_a_broken_venue_is_in_doubt_or_unsent_and_never_refused(make: Make) -> None:
