@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from app.clock import Clock
     from app.engine import HookAddress, SampleAnswer, Status
     from app.gui.feed import Reader
+    from app.settings import Settings
 
 
 class EngineView(Protocol):
@@ -24,6 +25,9 @@ class EngineView(Protocol):
 
     @property
     def reader(self) -> Reader: ...
+
+    @property
+    def settings(self) -> Settings: ...
 
     def request_stop(self, why: str) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What Onefill hands to a new user: the message for TradingView's alert dialog. Read once, at import."""
+"""What Onefill hands to a new user: a message for TradingView's alert dialog, Pine examples. Read once."""
 
 from __future__ import annotations
 
@@ -20,3 +20,5 @@ def _text(name: str) -> str:
 
 
 ALERT_MESSAGE = _text("tradingview-message.json")
+PINE_STRATEGY = _text("pine/strategy.pine")
+PINE_INDICATOR = _text("pine/indicator.pine")

@@ -14,6 +14,7 @@ from app.ledger.reader import Reader
 from app.ledger.store import FILE_NAME, open_ledger
 from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
+from app.settings import Settings, default_text, read_settings
 from tests.gui import rows
 
 T = TypeVar("T")
@@ -36,6 +37,11 @@ TRADING_FACTS = {
 }
 
 
+def settings() -> Settings:
+    """The first file's, its source named as the rows of the tests name it."""
+    return read_settings(default_text().replace('id = ""', f'id = "{rows.SOURCE_ID}"'))
+
+
 class StandIn:
     """Does what EngineView says. `commands` notes what was asked; `hold` keeps answers back until set."""
 
@@ -46,6 +52,7 @@ class StandIn:
         self.stop_reason = ""
         self.writer = Writer(open_ledger(home, self.clock.now()), self.clock, lambda why: None)
         self.reader = Reader(home / FILE_NAME)
+        self.settings = settings()
         self.trading_state = "active"
         self.facts = list(GOOD_FACTS)
         self.counts: dict[str, int] = {}
