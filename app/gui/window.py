@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-import structlog
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QLabel, QMainWindow, QSplitter, QTabWidget
@@ -29,12 +28,11 @@ from app.gui.needs import NeedsTab
 from app.gui.notice import Notice
 from app.gui.ports import EngineView
 from app.gui.samples import ALERT_MESSAGE
+from app.gui.setup import Setup
 from app.gui.status_strip import StatusStrip
 from app.gui.tab import LedgerTab
 from app.gui.trading_bar import TradingBar
 from app.tasks import Tasks
-
-log = structlog.get_logger(__name__)
 
 TABLES = (signals.TABLE, refused.TABLE, orders.TABLE, reconciliation.TABLE, activity.TABLE)
 """The tabs after Needs you, left to right."""
@@ -61,6 +59,7 @@ class Window(QMainWindow):
         self._build()
         self._dirty = set(self.views)
         self.menus = build_menus(self)
+        self.setup = Setup(self, self._engine, self._tasks, self._memory)
         self._connect()
         order_tabs(self)
         self._restore()
@@ -354,6 +353,7 @@ class Window(QMainWindow):
         self._clock.stop()
         self.doings.stop()
         self.decisions.stop()
+        self.setup.stop()
         self.detail.stop()
         for view in self.views.values():
             view.stop()

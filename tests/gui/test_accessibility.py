@@ -48,7 +48,7 @@ async def test_every_action_is_in_a_menu_and_has_a_key_of_its_own(window: Window
         for action in menu.actions()
         if not action.isSeparator()
     ]
-    assert len(actions) == 30
+    assert len(actions) == 36
     keys = [action.shortcut().toString() for action in actions]
     assert all(keys)
     assert len(set(keys)) == len(keys)
