@@ -285,7 +285,7 @@ class Engine:
             loop_lag_max_ms=round(watch.lag.max_ms, 1) if watch else 0.0,
             loop_lag_max_since_start_ms=round(watch.lag.max_since_start_ms, 1) if watch else 0.0,
             counts=watch.numbers() if watch else {},
-            public=self._public,
+            public=self._tunnels.address if self._tunnels else None,
         )
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -304,16 +304,12 @@ class Engine:
         opened, port = self._opened, self._port
         if opened is None or port is None:
             return []
-        return sample.hook_addresses(opened.settings, port, opened.credentials, self._public)
+        return sample.hook_addresses(opened.settings, port, opened.credentials, self._tunnels)
 
     def note_copied(self) -> None:
         """A person took the public address: from now on another one is shouted about."""
         if self._tunnels is not None:
             self._tunnels.note_copied()
-
-    @property
-    def _public(self) -> str | None:
-        return self._tunnels.address if self._tunnels else None
 
     async def send_sample(self, body: bytes | None = None) -> SampleAnswer:
         """Posts a sample alert to the built-in source `test`, which reaches only paper, by the real hook."""

@@ -11,6 +11,7 @@ import msgspec
 
 from app.clock import SECOND
 from app.engine.status import HookAddress, SampleAnswer
+from app.engine.tunnels import Tunnels
 from app.settings import Settings, Source
 
 TIMEOUT = 5.0
@@ -26,14 +27,15 @@ def hook_url(host: str, port: int, source: Source, credentials: Mapping[str, str
 
 
 def hook_addresses(
-    settings: Settings, port: int, credentials: Mapping[str, str], public: str | None
+    settings: Settings, port: int, credentials: Mapping[str, str], tunnels: Tunnels | None
 ) -> list[HookAddress]:
-    """Of every source, tokens inside. `public`: where senders reach this machine, if a tunnel says so."""
+    """Of every source, tokens inside; the public one too where a tunnel says where senders reach us."""
+    public, taken = (tunnels.address, tunnels.taken) if tunnels is not None else (None, None)
     found = []
     for source in settings.all_sources:
         local = hook_url(settings.listener.host, port, source, credentials)
         path = local[local.index("/hook/") :]
-        found.append(HookAddress(source.name, local, None if public is None else public + path))
+        found.append(HookAddress(source.name, local, None if public is None else public + path, taken))
     return found
 
 

@@ -53,6 +53,9 @@ class HookAddress:
     source: str
     local: str
     public: str | None = None
+    taken: str | None = None
+    """Where the alerts still post to, without path and token: the public address that a person took last,
+    where it is another one than now."""
 
     def __repr__(self) -> str:
         return f"HookAddress(source={self.source!r})"

@@ -88,6 +88,12 @@ class Tunnels:
         facts = self.facts
         return facts.address or self._settings.fixed_url if facts is not None else None
 
+    @property
+    def taken(self) -> str | None:
+        """The address that a person took last, where it is another one."""
+        facts = self.facts
+        return facts.copied if facts is not None and facts.word == "address changed" else None
+
     async def _token(self) -> str:
         try:
             found = await asyncio.to_thread(lambda: self._make_secrets().find(TOKEN))

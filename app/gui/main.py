@@ -85,7 +85,9 @@ async def _start(engine: Engine, beside: Beside, deadline: Deadline) -> int:
     try:
         async with beside(engine):
             window = Window(engine)
+            window.hook_bar.keep_copies(engine.note_copied)
             window.show()
+            window.setup.greet()
             await engine.stop_requested.wait()
             deadline.start()
             window.say_stopping()
