@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "source": ("upkeep", "Rotate a source's token; the old one stays valid for a while."),
     "selftest": ("selftest", "Two equal signals to itself in a throw-away home."),
     "doctor": ("doctor", "Check everything, one line each."),
+    "support": ("support", "Write a support bundle without secrets."),
     "version": ("read", "Show the version and what it is built of."),
 }
 """By name: the module of `app.cli` that has it, and what it does."""

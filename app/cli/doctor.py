@@ -25,7 +25,7 @@ def doctor(ctx: click.Context, front: Front) -> None:
     from app.engine.checkup_far import ALL
 
     worst = 0
-    for found in check_up(_patient(front), ALL):
+    for found in check_up(patient_of(front), ALL):
         worst = max(worst, LEVELS.index(found.level))
         front.emit(
             {"check": found.check, "level": found.level, "seen": found.seen},
@@ -34,7 +34,8 @@ def doctor(ctx: click.Context, front: Front) -> None:
     ctx.exit(worst)
 
 
-def _patient(front: Front) -> Patient:
+def patient_of(front: Front) -> Patient:
+    """The home, and what its running app says of itself."""
     from app.brokers.base import LookupFailed
     from app.clock import SystemClock
     from app.control import NotRunning, Refused, ask

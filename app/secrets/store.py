@@ -166,6 +166,15 @@ class Secrets:
             removed.append(Where.FILE)
         return Deleted(tuple(removed), (statement + self._before_it(name)).strip())
 
+    def plain_values(self) -> list[str]:
+        """Every value that stands in secrets.toml or in a variable of ours, whatever its name; none of a file
+        that is refused. For whoever has to keep them out of a text."""
+        ours = [value.strip() for name, value in self._environ.items() if name.startswith("ONEFILL_SECRET_")]
+        try:
+            return ours + list(self._file.read().values())
+        except SecretsError:
+            return ours
+
     @property
     def keyring_state(self) -> KeyringState:
         return self._keyring.state
