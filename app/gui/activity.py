@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
-from app.gui.columns import TIME, Cell, Column, Table, text_cell, time_cell
+from app.gui.columns import TIME, Cell, Chip, Column, Table, text_cell, time_cell
 from app.gui.formats import one_line, told
 from app.ledger.reader import Row
 
@@ -33,4 +33,9 @@ TABLE = Table(
     ),
     empty_title=_("No events yet"),
     empty_text=_("Everything that Onefill or a person does is written down here, in order."),
+    chips=(
+        Chip("person", _("By a person")),
+        Chip("moves", _("Order states")),
+        Chip("reconciled", _("Reconciliations")),
+    ),
 )

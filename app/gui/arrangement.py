@@ -50,12 +50,13 @@ def order_tabs(window: Window) -> None:
         window.notice.show_button,
         window.notice.close_button,
         window.tabs.tabBar(),
-        *(view.table for view in window.views.values()),
-        *window.needs.bar.buttons.values(),
+        *(stop for view in window.views.values() for stop in view.stops),
         window.detail.copy_button,
         window.detail.close_button,
         window.detail.text,
     ]
+    # A small window may cut off plots; they must not keep it large.
+    window.tabs.setMinimumSize(1, 1)
     # Else it is a second stop for its own bar, and Tab goes round in a circle.
     window.tabs.setFocusProxy(None)  # type: ignore[arg-type]
     window.tabs.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -13,6 +13,7 @@ from PySide6.QtCore import QCoreApplication
 from app.gui.formats import both_times, local_time, one_line
 from app.gui.theme import Tone
 from app.gui.words import Word, tr
+from app.ledger.listing import LISTINGS
 from app.ledger.reader import Row
 
 GAP = "\u2002"
@@ -49,6 +50,18 @@ class Line:
     row: Row
 
 
+def _own_id(row: Row) -> str:
+    return str(row["id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A condition that has a name, as the listing knows it."""
+
+    name: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """One view: where its rows come from, which changes touch it, and what an empty one tells the reader."""
@@ -60,6 +73,21 @@ class Table:
     columns: tuple[Column, ...]
     empty_title: str
     empty_text: str
+    chips: tuple[Chip, ...] = ()
+    counts_chips: bool = False
+    """Whether each chip says how many rows it stands for."""
+    offers: tuple[str, ...] = ()
+    """What can be done about a row of it, by the names of the actions."""
+    story: Callable[[Row], str] = _own_id
+    """The id of what a row tells of."""
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether it can be filtered and sorted."""
+        return self.view in LISTINGS
+
+    def sortable(self, column: int) -> bool:
+        return self.is_listing and self.columns[column].name in LISTINGS[self.view].columns
 
     def line(self, row: Row) -> Line:
         cells = tuple(column.make(row) for column in self.columns)
@@ -67,7 +95,7 @@ class Table:
             cell.text + GAP if column.right and cell.text else cell.text
             for column, cell in zip(self.columns, cells, strict=True)
         )
-        return Line(row["id"], row["number"], cells, shown, row)
+        return Line(self.story(row), row["number"], cells, shown, row)
 
 
 def translated(text: str) -> str:

@@ -51,6 +51,16 @@ def offers_of_order(row: Row) -> Offers:
     return found
 
 
+def offers_of_position(row: Row) -> Offers:
+    """For what is held of one symbol: where one book alone holds it, that one is named."""
+    known = {"account": row["account"], "symbol": row["symbol"]}
+    book = dict(known)
+    if len(row["books"]) == 1:
+        (only,) = row["books"]
+        book |= {"source": only["source"], "strategy": only["strategy"]}
+    return {"close": known, "flatten": {"account": row["account"]}, "book": book}
+
+
 def offers_of_delivery(row: Row) -> Offers:
     """For a delivery chosen among the refused ones."""
     return {"admit": {"delivery": row["id"]}} if row["verdict"] == "conflict" else {}

@@ -25,10 +25,20 @@ from PySide6.QtWidgets import (
 from app.gui.columns import Line
 from app.gui.feed import Reader
 from app.gui.notice import ink
-from app.gui.story import Page, event_page, failed_page, missing_page, reconciliation_page, story_page
+from app.gui.position_page import position_page
+from app.gui.story import (
+    Page,
+    event_page,
+    fact_page,
+    failed_page,
+    missing_page,
+    reconciliation_page,
+    story_page,
+)
 from app.gui.tab import EmptyState
 from app.gui.theme import Theme, fixed_font, scaled, theme_of
 from app.ledger import queries
+from app.ledger.positions import position
 from app.ledger.reader import read
 from app.tasks import Tasks
 
@@ -43,6 +53,10 @@ Make = Callable[[apsw.Connection, Theme], Page]
 def page_of(name: str, connection: apsw.Connection, theme: Theme) -> Page:
     """The page of the thing with this id: S, O, D, R or E with a number."""
     kind = name[:1]
+    if name.startswith("P "):
+        _kind, account, symbol = name.split(" ", 2)
+        row = position(connection, account, symbol)
+        return missing_page(name, theme) if row is None else position_page(name, row, theme)
     if kind in ("R", "E"):
         view = "v_reconciliations" if kind == "R" else "v_events"
         rows = read(connection, f"SELECT * FROM {view} WHERE number = ?", (int(name[1:]),))
@@ -147,7 +161,12 @@ class DetailPane(QWidget):
         return self._page
 
     def open_line(self, line: Line) -> None:
-        self.open(line.id)
+        if line.id.startswith("H "):
+            # What a part says of itself is in no ledger.
+            self._wish = None
+            self._show(fact_page(line.id, line.row, theme_of(self.palette())))
+        else:
+            self.open(line.id)
 
     def open(self, name: str) -> None:
         """Shows the thing with this id as soon as it is read."""

@@ -15,13 +15,12 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWi
 
 from app.clock import Clock
 from app.gui.buttons import button
-from app.gui.columns import TIME, Cell, Column, Line, Table, text_cell, time_cell, word_cell
-from app.gui.feed import Feed, Reader
+from app.gui.columns import TIME, Cell, Column, Table, text_cell, time_cell, word_cell
+from app.gui.feed import ListFeed, Reader
 from app.gui.formats import one_line
 from app.gui.models import LedgerModel
 from app.gui.notice import Card
-from app.gui.pages import PAGE_ROWS, Known, Look, Wanted
-from app.gui.tab import LedgerTab
+from app.gui.tab import LedgerTab, Sources
 from app.gui.theme import scaled
 from app.gui.words import SEVERITIES, look_up
 from app.ledger.needs import Need, needs
@@ -67,34 +66,22 @@ TABLE = Table(
 )
 
 
-class NeedsFeed(Feed):
+class NeedsFeed(ListFeed):
     """Reads the whole list each time: it is short, and its order is by how bad things are, not by age."""
 
     def __init__(
         self, reader: Reader, model: LedgerModel, clock: Clock, tasks: Tasks, parent: QWidget
     ) -> None:
-        super().__init__(reader, model, Wanted, tasks, parent)
-        self._table = model.table
+        super().__init__(reader, model, tasks, parent)
         self._clock = clock
-        self._numbers: dict[tuple[str, str], int] = {}
-        self._shown: list[tuple[int, tuple[Cell, ...]]] = []
 
-    def read(self, connection: apsw.Connection, known: Known | None, wanted: Wanted) -> Look[Line]:
-        lines = [self._line(connection, need) for need in needs(connection, self._clock.now())]
-        shown = [(line.number, line.cells) for line in lines]
-        same, self._shown = shown == self._shown, shown
-        lines.reverse()
-        pages = {
-            start // PAGE_ROWS: lines[start : start + PAGE_ROWS] for start in range(0, len(lines), PAGE_ROWS)
-        }
-        return Look(len(lines), lines[-1].number if lines else None, {}, pages, restarted=not same)
+    def rows(self, connection: apsw.Connection) -> list[Row]:
+        return [self._row(connection, need) for need in needs(connection, self._clock.now())]
 
-    def _line(self, connection: apsw.Connection, need: Need) -> Line:
-        """Its number is what a row is found by again when the list has changed."""
-        number = self._numbers.setdefault((need.kind, need.subject), len(self._numbers))
-        row: Row = {
+    def _row(self, connection: apsw.Connection, need: Need) -> Row:
+        return {
             "id": _story_of(connection, need),
-            "number": number,
+            "key_of_row": f"{need.kind} {need.subject}",
             "kind": need.kind,
             "severity": need.severity,
             "text": need.text,
@@ -102,7 +89,6 @@ class NeedsFeed(Feed):
             "since": need.since,
             "need": need,
         }
-        return self._table.line(row)
 
 
 def _story_of(connection: apsw.Connection, need: Need) -> str:
@@ -118,9 +104,8 @@ class NeedsTab(LedgerTab):
 
     changed = Signal()
 
-    def __init__(self, reader: Reader, clock: Clock, tasks: Tasks, parent: QWidget | None = None) -> None:
-        self._clock = clock
-        super().__init__(TABLE, reader, tasks, parent)
+    def __init__(self, sources: Sources, parent: QWidget | None = None) -> None:
+        super().__init__(TABLE, sources, parent)
         self._late = False
         self._again = QTimer(self, interval=LEAST_MS, singleShot=True)
         self._again.timeout.connect(self._look_late)
@@ -129,8 +114,12 @@ class NeedsTab(LedgerTab):
         self.table.chosen.connect(lambda _line: self._tell())
         self.counted.connect(lambda _rows: self._tell())
 
-    def make_feed(self, reader: Reader, tasks: Tasks) -> Feed:
-        return NeedsFeed(reader, self.model, self._clock, tasks, self)
+    def make_feed(self, sources: Sources) -> ListFeed:
+        return NeedsFeed(sources.reader, self.model, sources.clock, sources.tasks, self)
+
+    @property
+    def stops(self) -> list[QWidget]:
+        return [self.table, *self.bar.buttons.values()]
 
     def refresh(self, *, anew: bool = False) -> None:
         """Soon; a person's own wish (`anew`) at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
-from app.gui.columns import TIME, Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.columns import TIME, Cell, Chip, Column, Table, number_cell, text_cell, time_cell, word_cell
 from app.gui.words import SIDES, look_up, order_word
 from app.ledger.reader import Row
 
@@ -59,4 +59,13 @@ TABLE = Table(
     empty_text=_(
         "Each signal that is accepted becomes an order here. Press Send test signal to place one on paper."
     ),
+    chips=(
+        Chip("unresolved", _("? Unresolved")),
+        Chip("open", _("● Open")),
+        Chip("filled", _("✓ Filled")),
+        Chip("denied", _("✕ Not placed")),
+        Chip("exits", _("◆ Exits")),
+    ),
+    counts_chips=True,
+    offers=("cancel", "replay", "look_again", "placed", "not_placed", "close"),
 )

@@ -7,7 +7,7 @@ Where rows went away after all (a purge, a delivery judged anew), a page no long
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -15,6 +15,7 @@ import apsw
 import structlog
 
 from app.ledger import queries
+from app.ledger.listing import rows_of
 from app.ledger.reader import Row, read
 
 PAGE_ROWS = 128
@@ -87,6 +88,33 @@ def _look(
     return Look(count, newest, marks, pages, restarted)
 
 
+def look_at(
+    connection: apsw.Connection,
+    view: str,
+    numbers: Sequence[int],
+    wanted: Wanted,
+    make: Callable[[Row], T],
+    restarted: bool,
+) -> Look[T] | None:
+    """The wanted pages of what a search has found, `numbers` as they are shown; None where rows have gone."""
+    count = len(numbers)
+    pages: dict[int, list[T]] = {}
+    for page in _pages(count, wanted):
+        first, end = page * PAGE_ROWS, min(count, (page + 1) * PAGE_ROWS)
+        rows = rows_of(connection, view, numbers[count - end : count - first])
+        if len(rows) < end - first:
+            return None
+        pages[page] = [make(row) for row in reversed(rows)]
+    return Look(count, numbers[0] if count else None, {}, pages, restarted)
+
+
+def place_of(connection: apsw.Connection, view: str, number: int) -> int | None:
+    """How many rows of a view are newer than the one with this number; None where it is not in it."""
+    if not _numbers(connection, view, "SELECT number", "number = ?", (number,)):
+        return None
+    return _numbers(connection, view, "SELECT count(*)", "number > ?", (number,))[0]
+
+
 def _pages(count: int, wanted: Wanted) -> list[int]:
     """Newest first, so that each page's neighbour above is known when its turn comes."""
     pages: set[int] = set()
@@ -151,7 +179,7 @@ def _numbers(
     bindings: tuple[int, ...],
     order: str = "",
 ) -> list[int]:
-    shape = queries.VIEWS[view]
+    shape = queries.shape_of(view)
     conditions = f"{condition} AND {shape.condition}" if shape.condition else condition
     sql = f"{columns} AS n FROM {shape.name} WHERE {conditions} {order}"
     return [row["n"] for row in read(connection, sql, bindings)]

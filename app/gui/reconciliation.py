@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
-from app.gui.columns import TIME, WIDE_WORD, Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.columns import (
+    TIME,
+    WIDE_WORD,
+    Cell,
+    Chip,
+    Column,
+    Table,
+    number_cell,
+    text_cell,
+    time_cell,
+    word_cell,
+)
 from app.gui.formats import duration, microseconds_between
 from app.gui.words import CAUSES, RECONCILIATION_RESULTS, look_up, tr
 from app.ledger.reader import Row
@@ -45,4 +56,7 @@ TABLE = Table(
         "At start, on a timer and after a broken connection Onefill compares its orders, fills and positions "
         "with the broker's. Each comparison is listed here with what it found."
     ),
+    chips=(Chip("differences", _("! Differences")), Chip("incomplete", _("? Incomplete or failed"))),
+    counts_chips=True,
+    offers=("reconcile",),
 )

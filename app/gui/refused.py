@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
-from app.gui.columns import TIME, WIDE_WORD, Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.columns import (
+    TIME,
+    WIDE_WORD,
+    Cell,
+    Chip,
+    Column,
+    Table,
+    number_cell,
+    text_cell,
+    time_cell,
+    word_cell,
+)
 from app.gui.formats import milliseconds, one_line
 from app.gui.words import VERDICTS, look_up
 from app.ledger.reader import Row
@@ -45,4 +56,13 @@ TABLE = Table(
         "Duplicates, conflicts, messages that came too late and messages that could not be read are listed "
         "here, each with its reason."
     ),
+    chips=(
+        Chip("duplicate", _("= Duplicate")),
+        Chip("conflict", _("≠ Conflict")),
+        Chip("stale", _("✕ Too old")),
+        Chip("invalid", _("✕ Invalid")),
+        Chip("not_accepted", _("✕ Not accepted")),
+    ),
+    counts_chips=True,
+    offers=("admit",),
 )

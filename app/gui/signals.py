@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
-from app.gui.columns import TIME, Cell, Column, Table, number_cell, text_cell, time_cell, word_cell
+from app.gui.columns import TIME, Cell, Chip, Column, Table, number_cell, text_cell, time_cell, word_cell
 from app.gui.formats import one_line
 from app.gui.words import KEY_SOURCES, ORDER_STATES, SIDES, look_up, tr
 from app.ledger.reader import Row
@@ -48,5 +48,13 @@ TABLE = Table(
     empty_text=_(
         "Copy the address above into the webhook field of a TradingView alert, and the message into its "
         "message field; or press Send test signal."
+    ),
+    chips=(
+        Chip("unresolved", _("? Unresolved")),
+        Chip("waiting", _("… Waiting")),
+        Chip("working", _("● Working")),
+        Chip("denied", _("✕ Not placed")),
+        Chip("done", _("✓ Done")),
+        Chip("repeated", _("= Repeated")),
     ),
 )

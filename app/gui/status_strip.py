@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVB
 
 from app.gui.formats import plain_tip, visible
 from app.gui.notice import Card, ink
-from app.gui.theme import Tone, scaled
-from app.gui.words import LEVELS, TRADING, fact_name, look_up, tr
+from app.gui.theme import scaled
+from app.gui.words import LEVELS, TRADING, Word, fact_name, tr
 
 if TYPE_CHECKING:
     from app.engine import Fact, Status
@@ -57,9 +57,10 @@ class FactCell(Card):
         if fact == self._fact:
             return
         self._fact = fact
-        name, word, reason = fact_name(fact.name), _word(fact), visible(fact.reason)
+        shown, reason, name = fact_word(fact), visible(fact.reason), fact_name(fact.name)
+        word = tr(shown.text)
         self.name.setText(name)
-        self.word.setText(f"{_look(fact)[0]} {word}")
+        self.word.setText(shown.shown)
         self.reason.setText(reason)
         whole = f"{name}: {word}" + (f". {reason}" if reason else "")
         self.setToolTip(plain_tip(whole))
@@ -70,7 +71,7 @@ class FactCell(Card):
     def _colour(self) -> None:
         if self._fact is None:
             return
-        tone, theme = _look(self._fact)[1], self.theme
+        tone, theme = fact_word(self._fact).tone, self.theme
         self.set_tone(tone if self._fact.level != "ok" else None)
         self.reason.set_lines(1 if self._fact.level == "ok" else 3)
         ink(self.name, theme.quiet if self._fact.level == "ok" else theme.text)
@@ -83,18 +84,13 @@ class FactCell(Card):
             self._colour()
 
 
-def _look(fact: Fact) -> tuple[str, Tone]:
+def fact_word(fact: Fact) -> Word:
+    """Glyph, word and tone of what a part says of itself."""
     if fact.name == "trading" and fact.word in TRADING:
-        return TRADING[fact.word].glyph, TRADING[fact.word].tone
-    word = LEVELS[fact.level]
-    return word.glyph, word.tone
-
-
-def _word(fact: Fact) -> str:
-    if fact.name == "trading" and fact.word in TRADING:
-        return tr(look_up(TRADING, fact.word).text)
+        return TRADING[fact.word]
     word = visible(fact.word.replace("_", " "))
-    return "OK" if word == "ok" else word[:1].upper() + word[1:]
+    level = LEVELS[fact.level]
+    return Word(level.glyph, "OK" if word == "ok" else word[:1].upper() + word[1:], level.tone)
 
 
 class ElidedLabel(QWidget):

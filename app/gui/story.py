@@ -126,6 +126,20 @@ def event_page(row: dict[str, Any], theme: Theme, zone: tzinfo | None = None) ->
     return Page(row["id"], tr("Event {id}").format(id=row["id"]), word, html, _as_json(row))
 
 
+def fact_page(name: str, row: dict[str, Any], theme: Theme, zone: tzinfo | None = None) -> Page:
+    """What a part of the program says of itself."""
+    writer = Writer(theme, zone)
+    html = writer.pairs(
+        [
+            (tr("state"), writer.word(row["word"])),
+            (tr("since"), escape(both_times(row["since"], zone)) if row["since"] else ""),
+            (tr("reason"), escape(visible(row["reason"]))),
+        ]
+    )
+    said = {each: row[each] for each in ("part", "level", "reason", "since")} | {"word": row["word"].text}
+    return Page(name, row["part"], row["word"], html, _as_json(said))
+
+
 def reconciliation_page(
     row: dict[str, Any], findings: list[dict[str, Any]], theme: Theme, zone: tzinfo | None = None
 ) -> Page:

@@ -5,6 +5,10 @@ At the top new rows come in under the reader's eyes; scrolled away, what is look
 
 from __future__ import annotations
 
+import json
+from functools import partial
+
+import msgspec
 from PySide6.QtCore import QByteArray, QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView, QWidget
@@ -15,6 +19,8 @@ from app.gui.pages import PAGE_ROWS, Wanted
 
 MARGIN_ROWS = PAGE_ROWS // 4
 """Read beside what is visible, so that a small scroll finds its rows there."""
+_INNER = frozenset({"number", "key_of_row"})
+"""Of a row, what nobody but the window needs."""
 
 
 class LedgerTable(QTableView):
@@ -22,6 +28,8 @@ class LedgerTable(QTableView):
 
     chosen = Signal(object)
     opened = Signal(object)
+    sorted = Signal(object, bool)
+    """The name of the column, or None for newest first; whether the highest comes first."""
 
     def __init__(self, model: LedgerModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -29,6 +37,7 @@ class LedgerTable(QTableView):
         self._number: int | None = None
         self._told: Line | None = None
         self._menu_actions: list[QAction] = []
+        self._sort: tuple[str | None, bool] = (None, True)
         self.setModel(model)
         self.setAccessibleName(translated(model.table.title))
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -61,7 +70,12 @@ class LedgerTable(QTableView):
         titles = self.horizontalHeader()
         titles.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         titles.setHighlightSections(False)
-        titles.setSectionsClickable(False)
+        titles.setSectionsMovable(True)
+        titles.setSectionsClickable(self._model.table.is_listing)
+        titles.setAccessibleName(self.tr("Columns of {view}").format(view=self.accessibleName()))
+        titles.sectionClicked.connect(self._title_clicked)
+        titles.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        titles.customContextMenuRequested.connect(self._show_columns)
         for place, column in enumerate(self._model.table.columns):
             title = titles.fontMetrics().horizontalAdvance(translated(column.title) + "00")
             sample = metrics.horizontalAdvance(column.sample + "0")
@@ -151,6 +165,14 @@ class LedgerTable(QTableView):
         if line is not None:
             QGuiApplication.clipboard().setText("\t".join(cell.text for cell in line.cells))
 
+    def copy_json(self) -> None:
+        """The ledger's own row: UTC times, numbers as they were written."""
+        line = self.current_line
+        if line is not None:
+            row = {name: value for name, value in line.row.items() if name not in _INNER}
+            text = json.dumps(row, ensure_ascii=False, indent=2, default=msgspec.to_builtins)
+            QGuiApplication.clipboard().setText(text)
+
     def set_menu(self, actions: list[QAction]) -> None:
         self._menu_actions = actions
 
@@ -159,6 +181,69 @@ class LedgerTable(QTableView):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addActions(self._menu_actions)
         menu.popup(self.viewport().mapToGlobal(place))
+
+    # ------------------------------------------------------------------ order and columns
+
+    def show_sort(self, column: str | None, descending: bool) -> None:
+        """The arrow in the head; a filter that was read back comes this way too."""
+        self._sort = (column, descending)
+        names = [each.name for each in self._model.table.columns]
+        order = Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder
+        titles = self.horizontalHeader()
+        titles.setSortIndicator(names.index(column) if column in names else -1, order)
+        titles.setSortIndicatorShown(column in names)
+
+    def sort_by(self, column: int) -> None:
+        """Highest first, then lowest first, then newest first again."""
+        if not self._model.table.sortable(column):
+            return
+        name = self._model.table.columns[column].name
+        now, descending = self._sort
+        wanted = (name, True) if now != name else (name, False) if descending else (None, True)
+        self.show_sort(*wanted)
+        self.sorted.emit(*wanted)
+
+    def _title_clicked(self, column: int) -> None:
+        self.sort_by(column)
+        # Qt has turned its own arrow already.
+        self.show_sort(*self._sort)
+
+    def column_actions(self) -> list[QAction]:
+        """One for each column, ticked while it is shown. The last one that is left stays."""
+        made = []
+        for place, column in enumerate(self._model.table.columns):
+            action = QAction(translated(column.title), self)
+            action.setCheckable(True)
+            action.setChecked(not self.isColumnHidden(place))
+            action.setEnabled(self.isColumnHidden(place) or self._columns_shown > 1)
+            action.toggled.connect(partial(self._show_column, place))
+            made.append(action)
+        return made
+
+    def sort_actions(self) -> list[QAction]:
+        made = []
+        for place, column in enumerate(self._model.table.columns):
+            if self._model.table.sortable(place):
+                action = QAction(translated(column.title), self)
+                action.triggered.connect(partial(self._sort_asked, place))
+                made.append(action)
+        return made
+
+    def _sort_asked(self, column: int, _checked: bool = False) -> None:
+        self.sort_by(column)
+
+    @property
+    def _columns_shown(self) -> int:
+        return sum(not self.isColumnHidden(place) for place in range(self._model.columnCount()))
+
+    def _show_column(self, column: int, shown: bool) -> None:
+        self.setColumnHidden(column, not shown)
+
+    def _show_columns(self, place: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addActions(self.column_actions())
+        menu.popup(self.horizontalHeader().mapToGlobal(place))
 
     # ------------------------------------------------------------------ what is remembered
 

@@ -12,35 +12,46 @@ from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QLabel, QMainWindow, QSplitter, QTabWidget
 
-from app.gui import activity, orders, reconciliation, refused, signals
 from app.gui.arrangement import lay_out, order_tabs
 from app.gui.attention import Attention
 from app.gui.columns import Line, translated
-from app.gui.decisions import Decisions, Offers, offers_of_delivery, offers_of_need, offers_of_order
+from app.gui.decisions import (
+    Decisions,
+    Offers,
+    offers_of_delivery,
+    offers_of_need,
+    offers_of_order,
+    offers_of_position,
+)
 from app.gui.detail import DetailPane
 from app.gui.doings import Doings
+from app.gui.exporting import Exporting
 from app.gui.feed import Coalescer
 from app.gui.formats import grouped
+from app.gui.health import HealthTab
 from app.gui.hook_bar import HookBar
 from app.gui.memory import Memory
 from app.gui.menus import build_menus
 from app.gui.needs import NeedsTab
 from app.gui.notice import Notice
 from app.gui.ports import EngineView
+from app.gui.remembering import remember, restore
 from app.gui.samples import ALERT_MESSAGE
 from app.gui.setup import Setup
 from app.gui.status_strip import StatusStrip
-from app.gui.tab import LedgerTab
+from app.gui.tab import LedgerTab, Sources
 from app.gui.trading_bar import TradingBar
+from app.gui.views import make_views
+from app.ledger.reader import Searches
+from app.ledger.store import FILE_NAME
 from app.tasks import Tasks
 
-TABLES = (signals.TABLE, refused.TABLE, orders.TABLE, reconciliation.TABLE, activity.TABLE)
-"""The tabs after Needs you, left to right."""
 STATUS_MS = 1_000
 """What the engine says of itself (loop lag, clock) changes without a commit: it is read this often."""
+_VIEWS = {"S": "signals", "O": "orders", "E": "activity", "R": "reconciliation"}
+"""Where the thing with such an id is a row."""
 NEEDS_EVERY = 10
 """Looks at the status for one at what needs a person, where nothing was committed."""
-START_SIZE = (1280, 800)
 
 
 class Window(QMainWindow):
@@ -54,6 +65,10 @@ class Window(QMainWindow):
         self._ticks = 0
         self._opening = False
         self._memory = Memory(engine.home, self)
+        self._tab = ""
+        """Which one the person chose last."""
+        self._searches = Searches(engine.home / FILE_NAME)
+        self._sources = Sources(engine.reader, self._searches, engine.clock, self._tasks)
         self.coalescer = Coalescer(self)
         self._clock = QTimer(self, interval=STATUS_MS)
         self._build()
@@ -62,7 +77,8 @@ class Window(QMainWindow):
         self.setup = Setup(self, self._engine, self._tasks, self._memory)
         self._connect()
         order_tabs(self)
-        self._restore()
+        restore(self, self._memory)
+        self._tab = self.current.definition.name
         self._opening = True
         self._end_listening = engine.listen(self.coalescer.mark)
         self._show_status()
@@ -76,19 +92,23 @@ class Window(QMainWindow):
         self.attention = Attention(self)
         self.notice = Notice(self)
         self.doings = Doings(self._engine, self._tasks, self.notice, self)
+        self.exporting = Exporting(self._engine.home, self._tasks, self.notice, self)
         self.decisions = Decisions(self._engine, self._tasks, self.notice, self)
         self.hook_bar = HookBar(self)
         self.trading_bar = TradingBar(self.doings.halt, self.doings.exits_only, self.doings.resume, self)
         self.tabs = QTabWidget(self)
         self.tabs.setDocumentMode(True)
         self.tabs.setAccessibleName(self.tr("Views"))
-        self.needs = NeedsTab(self._engine.reader, self._engine.clock, self._tasks, self)
-        self.views: dict[str, LedgerTab] = {self.needs.definition.name: self.needs} | {
-            table.name: LedgerTab(table, self._engine.reader, self._tasks, self) for table in TABLES
-        }
+        self.views = make_views(self._engine, self._sources, self)
+        needs, health = self.views["needs"], self.views["health"]
+        assert isinstance(needs, NeedsTab)
+        assert isinstance(health, HealthTab)
+        self.needs, self.health = needs, health
+        actions = {**self.decisions.actions, "reconcile": self.doings.reconcile}
         for view in self.views.values():
             self.tabs.addTab(view, translated(view.definition.title))
-        self.needs.bar.set_actions({**self.decisions.actions, "reconcile": self.doings.reconcile})
+            view.set_actions(actions)
+        self.needs.bar.set_actions(actions)
         self.detail = DetailPane(self._engine.reader, self._tasks, self)
         self.splitter = QSplitter(Qt.Orientation.Horizontal, self)
         self.splitter.setChildrenCollapsible(False)
@@ -109,6 +129,7 @@ class Window(QMainWindow):
             view.table.opened.connect(self._open_story)
             view.counted.connect(lambda _rows: self._offer())
         self.tabs.currentChanged.connect(lambda _place: self._turn_to_current())
+        self.tabs.tabBarClicked.connect(self._tab_chosen)
         self.detail.closed.connect(lambda: self.show_story(False))
         self.hook_bar.copied.connect(self._say_copied)
         self.notice.asked.connect(self.show_thing)
@@ -126,12 +147,27 @@ class Window(QMainWindow):
         return view
 
     def show_view(self, name: str) -> None:
+        self._tab = name
         self.tabs.setCurrentWidget(self.views[name])
         self.views[name].table.setFocus()
 
+    def _tab_chosen(self, place: int) -> None:
+        view = self.tabs.widget(place)
+        if isinstance(view, LedgerTab):
+            self._tab = view.definition.name
+
+    def show_filter(self) -> None:
+        """The cursor into the filter of the view, where it has one."""
+        if self.current.filter_bar is not None:
+            self.current.filter_bar.text.setFocus()
+            self.current.filter_bar.text.selectAll()
+
     def show_needs(self) -> None:
         """The list of what needs a person, its worst row chosen."""
+        chosen = self._tab
         self.show_view("needs")
+        if self._opening:
+            self._tab = chosen  # it was the window that turned there
         if self.needs.need is None and self.needs.model.rowCount():
             self.needs.table.choose(0)
 
@@ -142,7 +178,11 @@ class Window(QMainWindow):
             self.current.table.setFocus()
 
     def show_thing(self, name: str) -> None:
-        """The story of what has this id, whichever view it is in."""
+        """The story of what has this id, its row chosen in the view that it is in."""
+        view = self.views.get(_VIEWS.get(name[:1], ""))
+        if view is not None and name[1:].isdigit():
+            self.show_view(view.definition.name)
+            view.choose(int(name[1:]))
         self.detail.open(name)
         self.show_story(True)
 
@@ -178,6 +218,8 @@ class Window(QMainWindow):
             offers = offers_of_order(line.row)
         elif line is not None and self.current.definition.name == "refused":
             offers = offers_of_delivery(line.row)
+        elif line is not None and self.current.definition.name == "positions":
+            offers = offers_of_position(line.row)
         self.decisions.offer(offers)
 
     def refresh_now(self) -> None:
@@ -199,6 +241,9 @@ class Window(QMainWindow):
 
     def copy_row(self) -> None:
         self.current.table.copy_row()
+
+    def copy_row_json(self) -> None:
+        self.current.table.copy_json()
 
     def _say_copied(self, source: str, is_public: bool) -> None:
         text = self.tr(
@@ -267,6 +312,8 @@ class Window(QMainWindow):
 
     def _show_status(self) -> None:
         status = self._engine.status()
+        if self.health.note(status) and self.current is self.health and not self._stopping:
+            self.health.refresh()
         self.strip.show_status(status)
         self.trading_bar.show_state(status.trading_state)
         self.doings.show_state(status.trading_state)
@@ -288,31 +335,6 @@ class Window(QMainWindow):
         self._show_title()
 
     # ------------------------------------------------------------------ coming, going
-
-    def _restore(self) -> None:
-        self.resize(*START_SIZE)
-        if state := self._memory.state("window/geometry"):
-            self.restoreGeometry(state)
-        if state := self._memory.state("window/splitter"):
-            self.splitter.restoreState(state)
-        else:
-            self.splitter.setSizes([START_SIZE[0] * 65 // 100, START_SIZE[0] * 35 // 100])
-        for name, view in self.views.items():
-            if state := self._memory.state(f"columns/{name}"):
-                view.table.restore_header(state)
-        chosen = self.views.get(self._memory.text("window/tab"))
-        self.tabs.setCurrentWidget(chosen or self.views[signals.TABLE.name])
-        self.show_story(self._memory.text("window/story") != "closed")
-
-    def remember(self) -> None:
-        """Keeps size, widths and tab for the next time."""
-        self._memory.keep("window/geometry", self.saveGeometry())
-        self._memory.keep("window/splitter", self.splitter.saveState())
-        self._memory.keep("window/tab", self.current.definition.name)
-        self._memory.keep("window/story", "open" if self.menus.story.isChecked() else "closed")
-        for name, view in self.views.items():
-            self._memory.keep(f"columns/{name}", view.table.header_state())
-        self._memory.save()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -357,6 +379,7 @@ class Window(QMainWindow):
         self.detail.stop()
         for view in self.views.values():
             view.stop()
+        self._searches.close()
         self.notice.say(self.tr("Stopping… what has begun is finished first."), "warning")
         self._show_status()
 
@@ -366,7 +389,7 @@ class Window(QMainWindow):
         Gone now and on this thread: left to the garbage collector it could be destroyed on another one.
         """
         self.say_stopping()
-        self.remember()
+        remember(self, self._memory, self._tab)
         await self._tasks.stop()
         self.hide()
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()

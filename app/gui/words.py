@@ -94,6 +94,18 @@ RECONCILIATION_RESULTS: Mapping[str, Word] = {
     "FAILED": Word("✕", _("Failed"), Tone.BAD, _("The broker could not be asked.")),
 }
 
+POSITION_STATES: Mapping[str, Word] = {
+    "agrees": Word("✓", _("Agrees"), Tone.GOOD, _("The broker holds what our fills add up to.")),
+    "differs": Word("!", _("Differs"), Tone.HELD, _("The broker holds something else than our fills say.")),
+    "moved": Word(
+        "…",
+        _("Compare again"),
+        Tone.QUIET,
+        _("We have traded it since the broker was asked: reconcile."),
+    ),
+    "unknown": Word("?", _("Not known"), Tone.DOUBT, _("The broker has not told its positions yet.")),
+}
+
 SEVERITIES: Mapping[str, Word] = {
     "info": Word("i", _("Note"), Tone.QUIET),
     "warning": Word("!", _("Warning"), Tone.HELD),
@@ -145,6 +157,14 @@ CAUSES: Mapping[str, str] = {
     "reconnect": _("Reconnected"),
     "button": _("By hand"),
 }
+
+TURNED_AWAY: Mapping[str, str] = {
+    "source_or_token": _("with a wrong token or an unknown source"),
+    "bad_secret": _("with a wrong secret"),
+    "missing_secret": _("without a secret"),
+    "unreadable": _("unreadable where the secret is in the body"),
+}
+"""Requests that have no row, by reason."""
 
 FACTS: Mapping[str, str] = {
     "listener": _("Listener"),

@@ -10,8 +10,8 @@ import csv
 import json
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -52,19 +52,38 @@ def export(
         raise ValueError(f"there is no view {view!r}: {', '.join(NAMES)}")
     as_csv = target.suffix == ".csv"
     chosen = (view,) if view else (CSV_DEFAULT,) if as_csv else NAMES
+    with _target(target, as_csv=as_csv) as file, closing(open_read_only(ledger)) as connection:
+        if connection.pragma("application_id") != APPLICATION_ID:
+            raise ExportFailed(f"{ledger} is not an Onefill ledger")
+        write = _csv_writer if as_csv else _json_writer
+        return {name: write(file, name, _rows(connection, VIEWS[name], since)) for name in chosen}
+
+
+def export_rows(target: Path, view: str, rows: Iterator[Row], columns: Sequence[str]) -> int:
+    """Writes these rows as `export` does, in their order, and returns how many. Blocking; raises as `export`.
+
+    `columns` are the head of a CSV without rows.
+    """
+    if target.suffix not in KINDS:
+        raise ValueError(f"{target.name}: write a name that ends in .csv or .jsonl")
+    as_csv = target.suffix == ".csv"
+    with _target(target, as_csv=as_csv) as file:
+        if as_csv:
+            return _csv_writer(file, view, rows, columns)
+        return _json_writer(file, view, rows)
+
+
+@contextmanager
+def _target(target: Path, *, as_csv: bool) -> Iterator[TextIO]:
+    """A file that stands in place of the target once all of it is written and on the disk, or not at all."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with closing(open_read_only(ledger)) as connection:
-            if connection.pragma("application_id") != APPLICATION_ID:
-                raise ExportFailed(f"{ledger} is not an Onefill ledger")
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            # A spreadsheet tells UTF-8 by the mark at the beginning.
-            encoding = "utf-8-sig" if as_csv else "utf-8"
-            with os.fdopen(descriptor, "w", encoding=encoding, newline="") as file:
-                write = _csv_writer if as_csv else _json_writer
-                counts = {name: write(file, name, _rows(connection, VIEWS[name], since)) for name in chosen}
-                file.flush()
-                os.fsync(file.fileno())
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        # A spreadsheet tells UTF-8 by the mark at the beginning.
+        with os.fdopen(descriptor, "w", encoding="utf-8-sig" if as_csv else "utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, target)
         sync_folder(target.parent)
     except (apsw.Error, OSError) as error:
@@ -72,7 +91,6 @@ def export(
         raise ExportFailed(f"{target} could not be written ({reason or error})") from error
     finally:
         temporary.unlink(missing_ok=True)
-    return counts
 
 
 def _rows(connection: apsw.Connection, view: View, since: int | None) -> Iterator[Row]:
@@ -108,7 +126,7 @@ def _json_writer(file: TextIO, name: str, rows: Iterator[Row]) -> int:
     return count
 
 
-def _csv_writer(file: TextIO, name: str, rows: Iterator[Row]) -> int:
+def _csv_writer(file: TextIO, name: str, rows: Iterator[Row], columns: Sequence[str] = ()) -> int:
     writer = csv.writer(file)
     count = 0
     for row in rows:
@@ -117,7 +135,7 @@ def _csv_writer(file: TextIO, name: str, rows: Iterator[Row]) -> int:
         writer.writerow([_cell(value) for value in row.values()])
         count += 1
     if count == 0:
-        writer.writerow(VIEWS[name].columns)
+        writer.writerow(columns or VIEWS[name].columns)
     return count
 
 

@@ -95,6 +95,18 @@ VIEWS: Mapping[str, View] = {
 """What can be listed. `refused` is every delivery that was not accepted, duplicates included."""
 
 
+WINDOW_VIEWS: Mapping[str, View] = {
+    # The price that the signal named: what a fill is measured against.
+    "priced_fills": View(
+        "(SELECT f.*, (SELECT c.signal ->> '$.price' FROM orders o JOIN claims c ON c.id = o.claim_id "
+        "WHERE o.id = CAST(substr(f.order_id, 2) AS INTEGER)) AS reference FROM v_fills f)",
+        _FILLS,
+        "at",
+    ),
+}
+"""What only the window lists: the auditors' views with a column more."""
+
+
 def rfc3339(microseconds: int) -> str:
     """UTC microseconds since 1970 as the views spell them."""
     seconds, fraction = divmod(microseconds, 1_000_000)
@@ -122,7 +134,7 @@ def select(
     `before` asks for rows with a smaller number, `since` (UTC microseconds) for rows of that time or later.
     ValueError for a view or a filter's column that does not exist.
     """
-    shape = _shape(view)
+    shape = shape_of(view)
     conditions, bindings = _conditions(shape, filters)
     if since is not None and shape.time is not None:
         conditions.append(f"{shape.time} >= ?")
@@ -145,15 +157,15 @@ def select(
 
 def count(connection: apsw.Connection, view: str, filters: Mapping[str, Filter] | None = None) -> int:
     """How many rows `select` would find without a limit."""
-    shape = _shape(view)
+    shape = shape_of(view)
     conditions, bindings = _conditions(shape, filters)
     rows = read(connection, f"SELECT count(*) AS n FROM {shape.name}{_where(conditions)}", bindings)
     return int(rows[0]["n"])
 
 
-def _shape(view: str) -> View:
+def shape_of(view: str) -> View:
     try:
-        return VIEWS[view]
+        return VIEWS.get(view) or WINDOW_VIEWS[view]
     except KeyError:
         raise ValueError(f"there is no view {view!r}: {', '.join(VIEWS)}") from None
 

@@ -6,6 +6,7 @@ An open cursor keeps the write-ahead log growing (HOLES H24), so none survives a
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,6 +46,10 @@ def read(connection: apsw.Connection, sql: str, bindings: Sequence[Any] = ()) ->
     except apsw.ExecutionCompleteError:
         return []
     return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+class SearchEnded(Exception):
+    """Nobody waits for this search any more."""
 
 
 class Reader:
@@ -99,3 +104,54 @@ class Reader:
         if self._connection is not None:
             self._connection.close(True)
             self._connection = None
+
+
+class Searches:
+    """Runs searches on a thread of its own, one after the other, each on a connection that it closes again:
+    a long one keeps no short read waiting, and none is open when the ledger is closed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="ledger-search")
+        self._lock = threading.Lock()
+        self._connection: apsw.Connection | None = None
+        self._closed = False
+
+    async def call(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Runs `work(connection)`.
+
+        Raises SearchEnded if it was ended, LedgerUnavailable, or what `work` raised.
+        """
+        if self._closed:
+            raise SearchEnded
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._run, work)
+
+    def end(self) -> None:
+        """Ends the search that runs, if one does. Any thread; returns at once."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.interrupt()
+
+    def close(self) -> None:
+        """Ends the search that runs and takes no other. Does not block."""
+        self._closed = True
+        self.end()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, work: Callable[[apsw.Connection], T]) -> T:
+        try:
+            connection = open_read_only(self._path)
+            with self._lock:
+                self._connection = connection
+            try:
+                if self._closed:
+                    raise SearchEnded
+                return work(connection)
+            finally:
+                with self._lock:
+                    self._connection = None
+                connection.close(True)
+        except apsw.InterruptError as ended:
+            raise SearchEnded from ended
+        except apsw.Error as error:
+            raise presentable(error) from error

@@ -1,7 +1,7 @@
 """`python -m tests.gui.screenshots OUTDIR [NAME...]`: the window, light and dark, empty and full, two sizes.
 
-Needs a display (`xvfb-run -s "-screen 0 1920x1200x24"`) or QT_QPA_PLATFORM=offscreen. Everything in the
-pictures is made up, and the addresses are shown as the window shows them: tokens blanked.
+NAME is SCENE-PALETTE-SIZE, as the files are called, or a part of it. No display is needed.
+Everything in the pictures is made up, and the addresses are shown as the window shows them: tokens blanked.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 os.environ["QT_API"] = "pyside6"
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("TZ", "Europe/Amsterdam")
 time.tzset()
 
@@ -24,6 +25,7 @@ from PySide6.QtWidgets import QApplication, QDialog  # noqa: E402
 
 from app.engine.status import Fact  # noqa: E402
 from app.gui.application import Application  # noqa: E402
+from app.gui.filters import Filter  # noqa: E402
 from app.gui.theme import dark_palette, light_palette  # noqa: E402
 from app.gui.window import Window  # noqa: E402
 from tests.gui.day import needing, trading_day  # noqa: E402
@@ -58,6 +60,13 @@ def _chooses(view: str, row: int) -> Callable[[Window, StandIn], object]:
         window.views[view].table.choose(row)
 
     return scene
+
+
+async def _filtered(window: Window, engine: StandIn) -> None:
+    await _full(window, engine)
+    window.show_view("orders")
+    await _settle(window)
+    window.current.set_filter(Filter(text="BTC", chips=["filled"], span="between", sort="quantity"))
 
 
 async def _needs(window: Window, engine: StandIn) -> None:
@@ -125,7 +134,11 @@ SCENES: dict[str, Callable[[Window, StandIn], object]] = {
     "invalid": _chooses("refused", 4),
     "orders": _chooses("orders", 3),
     "reconciliation": _chooses("reconciliation", 0),
+    "fills": _chooses("fills", 0),
+    "positions": _chooses("positions", 0),
     "activity": _chooses("activity", 0),
+    "health": _chooses("health", 0),
+    "filtered": _filtered,
     "trouble": _trouble,
     "readme": _readme,
 }
@@ -156,7 +169,8 @@ async def _all(out: Path, wanted: list[str]) -> None:
     for size in SIZES:
         for palette in PALETTES:
             for scene in SCENES:
-                if not wanted or f"{scene}-{palette}-{size}" in wanted:
+                name = f"{scene}-{palette}-{size}"
+                if not wanted or any(each in name for each in wanted):
                     await _picture(out, scene, palette, size)
 
 

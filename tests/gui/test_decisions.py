@@ -61,7 +61,7 @@ async def reason_given(window: Window, why: str = "seen at the broker") -> Decis
 
 
 async def choose_worst(window: Window) -> None:
-    await until(window.attention.isVisible)
+    await until(lambda: window.attention.is_loud)
     click(window.attention.button)
     await until(lambda: window.needs.need)
 

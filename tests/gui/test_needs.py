@@ -27,7 +27,7 @@ async def test_the_first_tab_is_quiet_while_nothing_needs_anybody(window: Window
     assert window.tabs.widget(0) is window.needs
     window.show_view("needs")
     await until(lambda: window.needs.is_empty)
-    assert not window.attention.isVisible()
+    assert not window.attention.is_loud
     assert not window.needs.bar.isVisible()
     assert window.windowTitle() == "Onefill"
 
@@ -35,16 +35,16 @@ async def test_the_first_tab_is_quiet_while_nothing_needs_anybody(window: Window
 async def test_what_needs_a_person_is_loud_in_tab_title_and_band(window: Window, engine: StandIn) -> None:
     assert window.current is not window.needs
     await two_needs(engine)
-    await until(window.attention.isVisible)
+    await until(lambda: window.attention.is_loud)
     assert window.tabs.tabText(0) == "! Needs you (2)"
     assert window.windowTitle() == "(2 need you) Onefill"
-    assert "Nobody knows whether the broker has O2" in window.attention.label.text()
-    assert "All that needs you: 2." in window.attention.label.text()
+    assert "Nobody knows whether the broker has O2" in window.attention.label.text
+    assert "All that needs you: 2." in window.attention.label.text
 
 
 async def test_the_band_leads_to_the_worst_row_and_its_story(window: Window, engine: StandIn) -> None:
     await two_needs(engine)
-    await until(window.attention.isVisible)
+    await until(lambda: window.attention.is_loud)
     click(window.attention.button)
     assert window.current is window.needs
     model = window.needs.model
@@ -64,7 +64,7 @@ async def test_the_chosen_row_stays_chosen_when_something_worse_comes(
 ) -> None:
     at = engine.clock.now()
     await engine.write(lambda tx: rows.add_conflict(tx, rows.add_signal(tx, at), at + SECOND))
-    await until(window.attention.isVisible)
+    await until(lambda: window.attention.is_loud)
     click(window.attention.button)
     assert window.needs.need is not None
     assert window.needs.need.subject == "D2"
@@ -79,7 +79,7 @@ async def test_it_is_quiet_again_when_the_last_thing_is_settled(window: Window, 
     await engine.write(lambda tx: rows.add_conflict(tx, rows.add_signal(tx, at), at + SECOND))
     await until(lambda: window.windowTitle() == "(1 needs you) Onefill")
     await engine.write(lambda tx: tx.change("deliveries", "UPDATE deliveries SET needs = NULL"))
-    await until(lambda: not window.attention.isVisible())
+    await until(lambda: not window.attention.is_loud)
     assert window.tabs.tabText(0) == "Needs you"
     assert window.windowTitle() == "Onefill"
 
@@ -93,7 +93,7 @@ async def test_a_note_is_counted_and_not_shouted(window: Window, engine: StandIn
 
     await engine.write(second_signal)
     await until(lambda: window.tabs.tabText(0) == "Needs you (1)")
-    assert not window.attention.isVisible()
+    assert not window.attention.is_loud
 
 
 async def test_h10_an_exit_answered_503_begins_to_need_somebody_by_time_alone(
@@ -110,8 +110,8 @@ async def test_h10_an_exit_answered_503_begins_to_need_somebody_by_time_alone(
     engine.clock.advance(61 * SECOND)
     for _ in range(10):
         window._tick()
-    await until(window.attention.isVisible)
-    assert "answered 503" in window.attention.label.text()
+    await until(lambda: window.attention.is_loud)
+    assert "answered 503" in window.attention.label.text
 
 
 async def test_differences_with_the_broker_open_the_reconciliation_that_found_them(
@@ -126,7 +126,7 @@ async def test_differences_with_the_broker_open_the_reconciliation_that_found_th
         return rows.add_reconciliation(tx, at + SECOND, "FINDINGS", [finding], positions=held)
 
     run = await engine.write(drift)
-    await until(window.attention.isVisible)
+    await until(lambda: window.attention.is_loud)
     click(window.attention.button)
     await until(lambda: window.detail.page and window.detail.page.id == f"R{run}")
     assert "our books held 0.01 BTCUSDT in paper, the broker 0.045." in window.needs.bar.label.text()

@@ -37,11 +37,11 @@ async def test_a_click_on_the_chosen_row_brings_its_story_back(window: Window, e
     await fill(window, engine)
     click(window.current.table.viewport(), row_center(window, 3))
     await until(lambda: story(window) == "S12")
-    window.show_thing("S9")
+    window.detail.open("S9")
     await until(lambda: story(window) == "S9")
     click(window.current.table.viewport(), row_center(window, 3))
     await until(lambda: story(window) == "S12")
-    window.show_thing("S9")
+    window.detail.open("S9")
     await until(lambda: story(window) == "S9")
     press(window.current.table, Qt.Key.Key_Return)
     await until(lambda: story(window) == "S12")
@@ -49,7 +49,7 @@ async def test_a_click_on_the_chosen_row_brings_its_story_back(window: Window, e
 
 async def test_what_changes_in_another_tab_leaves_the_story(window: Window, engine: StandIn) -> None:
     await two_needs(engine)
-    await until(window.attention.isVisible)
+    await until(lambda: window.attention.is_loud)
     click(window.attention.button)
     await until(lambda: story(window) == "O2")
     window.show_view("signals")

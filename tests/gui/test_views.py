@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu
 
 from app.gui.timeline import reply_in_short
-from app.gui.window import TABLES, Window
+from app.gui.window import Window
 from tests.gui import rows
 from tests.gui.day import trading_day
 from tests.gui.hands import click, press, until
@@ -25,10 +25,13 @@ async def fill(window: Window, engine: StandIn) -> None:
     await until(lambda: window.current.is_shown_as_table)
 
 
+LISTS = ("signals", "refused", "orders", "reconciliation", "activity", "fills", "positions", "health")
+
+
 async def show(window: Window, place: int) -> None:
-    """`place` among TABLES; Needs you stands before them."""
+    """`place` among LISTS."""
     bar = window.tabs.tabBar()
-    click(bar, bar.tabRect(place + 1).center())
+    click(bar, bar.tabRect(window.tabs.indexOf(window.views[LISTS[place]])).center())
     await until(lambda: window.current.is_shown_as_table or window.current.is_empty)
 
 
@@ -42,10 +45,10 @@ def row_center(window: Window, row: int) -> QPoint:
     return table.visualRect(window.current.model.index(row, 1)).center()
 
 
-@pytest.mark.parametrize("place", range(len(TABLES)))
+@pytest.mark.parametrize("place", range(len(LISTS) - 1))
 async def test_an_empty_view_says_what_to_do_next(window: Window, place: int) -> None:
     await show(window, place)
-    if TABLES[place].name == "activity":  # the making of the ledger is an event
+    if LISTS[place] == "activity":  # the making of the ledger is an event
         assert window.current.model.rowCount() == 1
         return
     assert window.current.is_empty
@@ -77,9 +80,9 @@ async def test_each_view_shows_its_newest_row_first(
 
 async def test_numbers_stand_at_the_right(window: Window, engine: StandIn) -> None:
     await fill(window, engine)
-    for table in TABLES:
-        model = window.views[table.name].model
-        for place, column in enumerate(table.columns):
+    for view in window.views.values():
+        model = view.model
+        for place, column in enumerate(view.definition.columns):
             alignment = model.headerData(place, Qt.Orientation.Horizontal, Qt.ItemDataRole.TextAlignmentRole)
             assert bool(alignment & Qt.AlignmentFlag.AlignRight) is column.right
 
@@ -176,7 +179,7 @@ async def test_the_story_follows_what_happens(window: Window, engine: StandIn) -
 
 async def test_tabs_by_keys_and_the_story_pane_off_and_on(window: Window, engine: StandIn) -> None:
     window.activateWindow()
-    for place, name in enumerate(["needs", *(table.name for table in TABLES)]):
+    for place, name in enumerate(window.views):
         press(window, getattr(Qt.Key, f"Key_{place + 1}"), CONTROL)
         assert window.current.definition.name == name
     press(window, Qt.Key.Key_F4)
@@ -206,7 +209,8 @@ async def test_the_context_menu_is_no_nested_loop(window: Window, engine: StandI
     window.current.table.choose(0)
     window.current.table.customContextMenuRequested.emit(row_center(window, 0))
     menu = next(each for each in window.current.table.findChildren(QMenu) if each.isVisible())
-    assert [action.text() for action in menu.actions()] == ["&Copy cell", "Copy &row", "Copy story as &JSON"]
+    words = [action.text() for action in menu.actions()]
+    assert words == ["&Copy cell", "Copy &row", "Copy row as JSO&N", "Copy story as &JSON"]
     menu.close()
 
 

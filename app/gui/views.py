@@ -1,0 +1,44 @@
+"""The views of the window, left to right: which there are, and what stands below their rows."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from app.gui import activity, fills, orders, reconciliation, refused, signals
+from app.gui.charts import MoneyCharts, TrafficCharts
+from app.gui.health import HealthTab
+from app.gui.needs import NeedsTab
+from app.gui.ports import EngineView
+from app.gui.positions import PositionsTab
+from app.gui.starting_cash import starting_cash
+from app.gui.tab import LedgerTab, Sources
+
+
+def make_views(engine: EngineView, sources: Sources, parent: QWidget) -> dict[str, LedgerTab]:
+    """By name."""
+    held, health = PositionsTab(sources, parent), HealthTab(engine.status, sources, parent)
+    held.set_below(MoneyCharts(sources, starting_cash(engine.home), held))
+    health.set_below(TrafficCharts(sources, health))
+    listed = {
+        table.name: LedgerTab(table, sources, parent)
+        for table in (
+            signals.TABLE,
+            refused.TABLE,
+            orders.TABLE,
+            fills.TABLE,
+            reconciliation.TABLE,
+            activity.TABLE,
+        )
+    }
+    views = (
+        NeedsTab(sources, parent),
+        listed["signals"],
+        listed["refused"],
+        listed["orders"],
+        listed["fills"],
+        held,
+        listed["reconciliation"],
+        listed["activity"],
+        health,
+    )
+    return {view.definition.name: view for view in views}
