@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 
@@ -256,7 +257,14 @@ def _admit_first(tx: Transaction, case: Case) -> Verdict:
     detail = {"key": case.key.key, "key_source": case.key.source.value, "digest": digest.hex()}
     tx.event(case.now, case.actor, CLAIMED, f"S{claim_id}", detail)
     return _accept(
-        tx, case, claim_id, digest, case.key.source.value, first_received_at=case.now, deliveries=1
+        tx,
+        case,
+        claim_id,
+        digest,
+        case.key.source.value,
+        outcome=rows.outcome_at_first(case),
+        first_received_at=case.now,
+        deliveries=1,
     )
 
 
@@ -286,6 +294,7 @@ def _admit_again(tx: Transaction, case: Case, claim: Claim) -> Verdict:
         claim.id,
         claim.digest,
         claim.key_source,
+        outcome=orders.outcome(tx, claim.id),
         first_received_at=claim.first_received_at,
         deliveries=claim.deliveries + 1,
     )
@@ -298,6 +307,7 @@ def _accept(
     digest: bytes,
     key_source: str,
     *,
+    outcome: dict[str, Any],
     first_received_at: int,
     deliveries: int,
 ) -> Verdict:
@@ -307,7 +317,7 @@ def _accept(
         claim_id=claim_id,
         key=case.key.key,
         key_source=key_source,
-        outcome=orders.outcome(tx, claim_id),
+        outcome=outcome,
         first_received_at=first_received_at,
         deliveries=deliveries,
         digest=digest,

@@ -6,7 +6,6 @@ No check happens outside that transaction, and nothing is remembered in memory b
 from __future__ import annotations
 
 import asyncio
-import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from app.claims import rows
 from app.claims.admission import admit, exits_of, is_against_a_book
 from app.claims.base import Admission, Delivery, Refusal, Verdict
+from app.claims.gathered import Gathered
 from app.claims.rows import Context
 from app.claims.voided import mark_unanswered
 from app.clock import SECOND, Clock
@@ -37,8 +37,8 @@ class LedgerClaimStore:
         self._writer = writer
         self._clock = clock
         self._context = Context(run=uuid.uuid4().hex, instrument_of=instrument_of)
-        self._turned_away: Counter[tuple[int, str]] = Counter()
-        self._turned_away_lock = threading.Lock()
+        self._answers: Gathered[tuple[int, int, int]] = Gathered(writer, clock, _write_answers)
+        self._turned_away: Gathered[tuple[int, str]] = Gathered(writer, clock, _write_turned_away)
 
     @property
     def context(self) -> Context:
@@ -75,13 +75,7 @@ class LedgerClaimStore:
         )
 
     def answered(self, delivery_id: int, http_status: int, ack_us: int) -> None:
-        self._writer.post(
-            lambda tx: tx.change(
-                "deliveries",
-                "UPDATE deliveries SET http_status = ?, ack_us = ? WHERE id = ?",
-                (http_status, ack_us, delivery_id),
-            )
-        )
+        self._answers.add((http_status, ack_us, delivery_id))
 
     def unanswered(self, delivery: Delivery, refusal: Refusal, key: str | None = None) -> None:
         self._writer.post(lambda tx: _record(tx, self._context, delivery, refusal, key))
@@ -91,32 +85,23 @@ class LedgerClaimStore:
 
         What is counted while the ledger cannot be written is lost.
         """
-        hour = self._clock.now() // HOUR * HOUR
-        with self._turned_away_lock:
-            is_first = not self._turned_away
-            self._turned_away[hour, reason] += 1
-        if is_first:
-            self._writer.post(self._counting())
+        self._turned_away.add((self._clock.now() // HOUR * HOUR, reason))
 
     @property
     def refuses_at_once(self) -> str | None:
         return self._writer.health.word if self._writer.is_overdue else None
 
-    def _counting(self) -> Callable[[Transaction], None]:
-        """An operation that takes what has been counted when it first runs; run again it writes the same."""
-        taken: Counter[tuple[int, str]] | None = None
 
-        def write(tx: Transaction) -> None:
-            nonlocal taken
-            if taken is None:
-                with self._turned_away_lock:
-                    taken, self._turned_away = self._turned_away, Counter()
-            for (hour, reason), count in sorted(taken.items()):
-                sql = "UPDATE unauthenticated SET count = count + ? WHERE hour = ? AND reason = ?"
-                if not tx.change("unauthenticated", sql, (count, hour, reason)):
-                    tx.insert("unauthenticated", {"hour": hour, "reason": reason, "count": count})
+def _write_answers(tx: Transaction, answers: Counter[tuple[int, int, int]]) -> None:
+    for answer in answers:
+        tx.change("deliveries", "UPDATE deliveries SET http_status = ?, ack_us = ? WHERE id = ?", answer)
 
-        return write
+
+def _write_turned_away(tx: Transaction, counted: Counter[tuple[int, str]]) -> None:
+    for (hour, reason), count in sorted(counted.items()):
+        sql = "UPDATE unauthenticated SET count = count + ? WHERE hour = ? AND reason = ?"
+        if not tx.change("unauthenticated", sql, (count, hour, reason)):
+            tx.insert("unauthenticated", {"hour": hour, "reason": reason, "count": count})
 
 
 def _record(

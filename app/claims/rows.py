@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -130,6 +131,27 @@ def insert_order(tx: Transaction, case: Case, claim_id: int, account: str, gener
             "updated_at": case.now,
         },
     )
+
+
+def outcome_at_first(case: Case) -> dict[str, Any]:
+    """What `orders.outcome` would read back of the orders that were just inserted."""
+    legs = [
+        {
+            "client_order_id": None,
+            "broker_order_id": None,
+            "account": account,
+            "symbol": case.signal.symbol,
+            "side": None,
+            "quantity": None,
+            "state": State.PENDING.value,
+            "ord_status": None,
+            "filled_quantity": "0",
+            "average_price": None,
+            "reason": None,
+        }
+        for account in sorted(case.admission.accounts)
+    ]
+    return {"state": State.PENDING.value, "orders": legs}
 
 
 def purpose(case: Case, account: str) -> str:

@@ -30,6 +30,11 @@ from app.domain.vocabulary import (
     fold,
 )
 
+_ACTION = values.word(ACTIONS)
+_DIRECTION = values.word(DIRECTIONS)
+_TYPE = values.word(ORDER_TYPES)
+_TIF = values.word(TIMES_IN_FORCE)
+
 _LIMITED = frozenset({OrderType.LIMIT, OrderType.STOP_LIMIT})
 _STOPPED = frozenset({OrderType.STOP, OrderType.STOP_LIMIT})
 
@@ -134,7 +139,7 @@ class _Reading(Fields):
 
     def _signal(self) -> Signal:
         symbol, exchange = self._instrument()
-        action = self.read("action", values.word(ACTIONS))
+        action = self.read("action", _ACTION)
         missing = tuple(name for name, value in (("symbol", symbol), ("action", action)) if value is None)
         if symbol is None or action is None:
             raise InvalidSignal("missing_field", missing, "an order needs a symbol and an action")
@@ -154,13 +159,13 @@ class _Reading(Fields):
             limit_price=limit_price,
             stop_price=stop_price,
             price=reference,
-            tif=self.read("tif", values.word(TIMES_IN_FORCE)),
+            tif=self.read("tif", _TIF),
             order_id=self.read("order_id", values.text),
             market_position=position,
             market_position_size=position_size,
-            prev_market_position=self.read("prev_market_position", values.word(DIRECTIONS)),
+            prev_market_position=self.read("prev_market_position", _DIRECTION),
             prev_market_position_size=self.read("prev_market_position_size", values.size),
-            sentiment=self.read("sentiment", values.word(DIRECTIONS)),
+            sentiment=self.read("sentiment", _DIRECTION),
             reduce_only=any(values.switch(sent) for sent in self.found["reduce_only"]),
             paper_only=self._paper_only(),
             comment=self.read("comment", values.long_text),
@@ -197,7 +202,7 @@ class _Reading(Fields):
         protective stop: refused. A field literally named `price` is the limit price of a limit order that has
         no other, and a reference everywhere else.
         """
-        sent_type = self.read("type", values.word(ORDER_TYPES))
+        sent_type = self.read("type", _TYPE)
         limit, stop = self.read("limit_price", values.price), self.read("stop_price", values.price)
         if sent_type is None and stop is not None:
             detail = "a stop_price needs type stop or stop_limit; a protective stop is stop_loss"
@@ -254,7 +259,7 @@ class _Reading(Fields):
 
     def _position(self) -> tuple[Direction | None, Decimal | None]:
         """The position after this order: side and size, or TradingView's signed `position_size`."""
-        side = self.read("market_position", values.word(DIRECTIONS))
+        side = self.read("market_position", _DIRECTION)
         size = self.read("market_position_size", values.size)
         signed = self.read("position_size", values.number)
         if signed is None:

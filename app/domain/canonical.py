@@ -14,9 +14,12 @@ Canonical = str | int | bool | None | Sequence["Canonical"] | Mapping[str, "Cano
 """What may be digested. Numbers of a payload go in as their plain text (number.plain), never as floats."""
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+
 def canonical_json(value: Canonical) -> str:
     """JSON without spaces, with sorted names, in UTF-8 text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def digest(value: Canonical) -> bytes:

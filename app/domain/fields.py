@@ -35,11 +35,12 @@ T = TypeVar("T")
 def each_field(fields: Mapping[str, object]) -> Iterator[tuple[Sent, str]]:
     """Each field with its folded name, a nested `strategy` object as its fields."""
     for name, value in fields.items():
-        if fold(name) == "strategy" and isinstance(value, Mapping):
+        folded = fold(name)
+        if folded == "strategy" and isinstance(value, Mapping):
             for inner, inner_value in value.items():
                 yield Sent(f"{name}.{inner}", inner_value, nested=True), fold(inner)
         else:
-            yield Sent(name, value), fold(name)
+            yield Sent(name, value), folded
 
 
 def field_of(sent: Sent, folded: str) -> str | None:
@@ -123,10 +124,10 @@ class Fields:
 
     def read(self, field: str, reader: Callable[[Sent], T]) -> T | None:
         """The field's value, None where it was not sent. Refuses names that disagree about the order."""
-        sent = self.found[field]
+        sent = self.found.get(field)
         if not sent:
             return None
-        if field not in ENTERS_THE_ORDER:
+        if len(sent) == 1 or field not in ENTERS_THE_ORDER:
             return reader(sent[0])
         first, *others = [reader(s) for s in sent]
         if any(other != first for other in others):

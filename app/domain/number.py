@@ -29,14 +29,18 @@ def read_number(text: str) -> Decimal:
 
     Raises NumberError: `non_finite_number`, `number_too_long`, `number_out_of_range` or `invalid_number`.
     """
-    if _NOT_FINITE.fullmatch(text):
-        raise NumberError("non_finite_number", "not a number; a plot without a value yet is sent like this")
     if len(text) > MAX_CHARACTERS:
         raise NumberError("number_too_long", f"a number has at most {MAX_CHARACTERS} characters")
     match = _NUMBER.fullmatch(text)
     if match is None:
+        if _NOT_FINITE.fullmatch(text):
+            raise NumberError(
+                "non_finite_number", "not a number; a plot without a value yet is sent like this"
+            )
         raise NumberError("invalid_number", f"{text!r} is not a number like 0.25")
-    if abs(int(match["exponent"] or 0)) > MAX_EXPONENT:
+    if match["exponent"] is None:
+        return Decimal(text)
+    if abs(int(match["exponent"])) > MAX_EXPONENT:
         raise NumberError("number_out_of_range", f"an exponent is at most {MAX_EXPONENT}")
     return Decimal(format(Decimal(text), "f"))
 

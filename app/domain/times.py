@@ -19,6 +19,7 @@ _RFC_3339 = re.compile(
     r"(?P<base>[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2})"
     r"(?:\.(?P<fraction>[0-9]{1,9}))?(?P<zone>[Zz]|[+-][0-9]{2}:?[0-9]{2})?"
 )
+_EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC).toordinal()
 _EPOCH = re.compile(r"[0-9]{10}(?:\.[0-9]{1,9})?|[0-9]{13}(?:\.[0-9]{1,6})?")
 """Seconds have ten digits from 2001 to 2286, milliseconds thirteen: the length tells them apart."""
 
@@ -58,7 +59,7 @@ def read_time(value: str | Decimal) -> int:
     except (ValueError, OverflowError) as error:
         raise TimeError("invalid_time", "there is no such date, time or zone") from error
     fraction = int((match["fraction"] or "").ljust(6, "0")[:6])
-    days = moment.toordinal() - datetime(1970, 1, 1, tzinfo=UTC).toordinal()
+    days = moment.toordinal() - _EPOCH_DAY
     return days * DAY + ((moment.hour * 60 + moment.minute) * 60 + moment.second) * SECOND + fraction
 
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from time import sleep
 from typing import Any, TypeVar
 
 import apsw
@@ -34,6 +35,11 @@ OVERDUE = 5 * SECOND
 POST_DELAY = 0.05
 """Seconds that a posted operation waits for a commit to ride along with."""
 MAX_BATCH = 256
+GATHER = 0.003
+GATHER_FROM = 5
+"""After a batch of so many the next one is taken so many seconds later. Where many wait at once, more come
+while they are answered, and a loop that hands them over one by one, as the window's does, would else pay a
+sync for every few of them. PostgreSQL's commit_delay and commit_siblings are the same."""
 PROBE_BYTES = 8 * 1024
 
 Listener = Callable[[frozenset[str]], None]
@@ -227,6 +233,8 @@ class Writer:
         try:
             while batch := self._take():
                 self._put_back(self._committer.run(batch))
+                if len(batch) >= GATHER_FROM and not self._closed:
+                    sleep(GATHER)
                 self._committer.wal.copy(wal.PAGES_BUSY)
             self._committer.wal.copy(wal.PAGES_IDLE)
         except BaseException as error:

@@ -113,7 +113,12 @@ class Bench:
 
     def admit(self, tx: Transaction, alert: Alert) -> Verdict:
         context = Context(f"run-{self.runs}", lambda account, symbol, _exchange: f"{symbol}@{account}")
-        return admit(tx, context, alert.admission, alert.delivery, alert.signal, alert.key)
+        verdict = admit(tx, context, alert.admission, alert.delivery, alert.signal, alert.key)
+        if verdict.kind == "accepted":
+            # The outcome of a first claim is put together, not read: it has to be what reading finds.
+            assert verdict.claim_id is not None
+            assert verdict.outcome == orders.outcome(tx, verdict.claim_id)
+        return verdict
 
     # ------------------------------------------------------------------ the world around
 

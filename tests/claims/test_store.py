@@ -6,89 +6,27 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from app.claims.admission import admit
 from app.claims.base import Delivery, Refusal, Verdict
-from app.claims.ledger_store import LedgerClaimStore
 from app.claims.rows import Context
 from app.claims.voided import apply_voided
 from app.clock import SECOND
 from app.domain.alert import AlertRules, read_alert
 from app.domain.key import HeaderKeys, KeyPolicy, choose_key, raw_fingerprint
-from app.ledger import batch
 from app.ledger.errors import CommitUnknown, TicketLate
 from app.ledger.store import open_ledger
 from app.ledger.ticket import Outcome, Ticket
 from app.ledger.transaction import Transaction
 from app.listener.body import read_body
 from tests.claims.kit import ADMISSION
-from tests.ledger.bench import Bench, Gate, Ledger, look
+from tests.claims.shop import RULES, Shop
+from tests.ledger.bench import Gate, Ledger, look
 from tests.ledger.faulty_vfs import Call, disk_broken, disk_full
-
-RULES = replace(ADMISSION, source_id="src", source="tradingview")
-
-
-class Shop:
-    """A claim store on a faulty disk."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.store = LedgerClaimStore(bench.writer, bench.clock, lambda _account, symbol, _exchange: symbol)
-        self.rules = RULES
-
-    async def claim(self, key: str, ticket: Ticket | None = None, **fields: Any) -> Verdict:
-        raw = json.dumps({"key": key, "symbol": "AAPL", "action": "buy", "quantity": "1", **fields}).encode()
-        alert = read_alert(read_body(raw), AlertRules())
-        chosen = choose_key("src", alert, HeaderKeys(), KeyPolicy())
-        delivery = self.delivery(raw)
-        return await self.store.claim(self.rules, delivery, alert.signal, chosen, ticket or Ticket())
-
-    def delivery(self, raw: bytes = b"{}") -> Delivery:
-        clock = self.bench.clock
-        return Delivery("src", clock.now(), clock.boot(), raw.decode(), raw_fingerprint(raw))
-
-    def expire_in_commit(self, ticket: Ticket, number: int) -> None:
-        """The door's deadline passes while the commit of that number runs, counted from now."""
-        commits = [0]
-
-        def pass_by() -> None:
-            commits[0] += 1
-            if commits[0] == number:
-                assert ticket.expire()
-
-        self.bench.points["after_commit"] = pass_by
-
-    async def settled(self) -> None:
-        """All that was posted is on disk."""
-        await self.bench.writer.run(lambda tx: tx.execute("SELECT 1"))
-
-    def deliveries(self) -> list[tuple[Any, ...]]:
-        return self.bench.look("SELECT verdict, http_status, reason, key FROM deliveries ORDER BY id")
-
-    def claims(self) -> list[tuple[Any, ...]]:
-        return self.bench.look("SELECT key, deliveries, unanswered FROM claims ORDER BY id")
-
-
-@pytest.fixture
-def ledger(home: Path) -> Iterator[Ledger]:
-    made = Ledger(home)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-async def shop(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shop]:
-    monkeypatch.setattr(batch, "LOCK_WAIT_MS", 5)
-    bench = Bench(ledger, monkeypatch)
-    yield Shop(bench)
-    await bench.close()
-
 
 # ----------------------------------------------------------------------------------------------- many at once
 
@@ -298,14 +236,6 @@ async def test_h18_no_room_for_the_commit_is_a_refusal_and_then_it_goes_on(shop:
 # ------------------------------------------------------------------------------------- after the answer, etc.
 
 
-async def test_status_and_milliseconds_are_filled_in_after_the_answer(shop: Shop) -> None:
-    verdict = await shop.claim("k1")
-    assert shop.deliveries() == [("accepted", None, None, "k1")]
-    shop.store.answered(verdict.delivery_id, 200, 12_345)
-    await shop.settled()
-    assert shop.bench.look("SELECT http_status, ack_ms FROM v_deliveries") == [(200, 12.345)]
-
-
 async def test_a_refusal_is_a_row_with_its_fields_and_body(shop: Shop) -> None:
     refusal = Refusal(400, "invalid", "missing_field", ("symbol",), "an order needs a symbol")
     delivery = replace(shop.delivery(b'{"a": 1}'), warnings=("age_unknown: no time",))
@@ -325,49 +255,6 @@ async def test_what_was_answered_without_a_transaction_is_recorded_when_it_can(s
     shop.store.unanswered(shop.delivery(), refusal, "k1")
     await shop.settled()
     assert shop.deliveries() == [("not_accepted", 503, "locked", None), ("not_accepted", 503, "locked", "k1")]
-
-
-async def test_a_flood_without_a_token_is_one_row_an_hour_and_reason(shop: Shop) -> None:
-    for _ in range(500):
-        shop.store.count_unauthenticated("source_or_token")
-    shop.store.count_unauthenticated("bad_secret")
-    await shop.settled()
-    shop.store.count_unauthenticated("bad_secret")
-    await shop.settled()
-    shop.bench.clock.advance(3600 * SECOND)
-    shop.store.count_unauthenticated("bad_secret")
-    await shop.settled()
-    rows = shop.bench.look("SELECT reason, count FROM unauthenticated ORDER BY hour, reason")
-    assert rows == [("bad_secret", 2), ("source_or_token", 500), ("bad_secret", 1)]
-    assert shop.deliveries() == []
-
-
-async def test_counting_goes_on_after_a_write_that_failed(shop: Shop) -> None:
-    def before(call: Call) -> None:
-        raise disk_full()
-
-    shop.bench.disk.before = before
-    shop.store.count_unauthenticated("malformed")
-    await asyncio.gather(shop.settled(), return_exceptions=True)
-    shop.bench.disk.before = None
-    shop.store.count_unauthenticated("malformed")
-    await shop.settled()
-    assert shop.bench.look("SELECT reason, count FROM unauthenticated") == [("malformed", 1)]
-
-
-async def test_a_run_again_counts_once(shop: Shop) -> None:
-    """The writer runs an operation again when the batch that it was in had to be undone."""
-    write = shop.store._counting()
-    shop.store._turned_away.update({(0, "malformed"): 3})
-
-    def write_in_vain(tx: Transaction) -> None:
-        write(tx)
-        raise RuntimeError("the batch is undone")
-
-    with pytest.raises(RuntimeError):
-        await shop.bench.writer.run(write_in_vain)
-    await shop.bench.writer.run(write)
-    assert shop.bench.look("SELECT reason, count FROM unauthenticated") == [("malformed", 3)]
 
 
 async def test_h20_the_door_is_told_to_refuse_while_the_oldest_write_waits(shop: Shop) -> None:

@@ -34,6 +34,33 @@ async def test_more_than_a_batch_is_taken_in_turns(bench: Bench, monkeypatch: py
     assert bench.events() == [f"n{i}" for i in range(20)]
 
 
+async def test_what_comes_after_a_large_batch_is_gathered_for_a_moment(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    pause = Gate()
+
+    def paused(seconds: float) -> None:
+        pauses.append(seconds)
+        pause()
+
+    monkeypatch.setattr(writer_module, "sleep", paused)
+    await bench.together(*(bench.writer.run(note(f"few{i}")) for i in range(writer_module.GATHER_FROM - 1)))
+    assert pauses == []
+    await bench.together(*(bench.writer.run(note(f"many{i}")) for i in range(writer_module.GATHER_FROM)))
+    await pause.reached()
+    commits = bench.writer.health.commits
+    # One by one: without the pause each would find an idle writer and have a commit of its own.
+    later = []
+    for number in range(3):
+        later.append(bench.start(bench.writer.run(note(f"later{number}"))))
+        await asyncio.sleep(0)
+    pause.open()
+    assert await asyncio.gather(*later) == ["later0", "later1", "later2"]
+    assert bench.writer.health.commits - commits == 1
+    assert pauses == [writer_module.GATHER]
+
+
 async def test_posted_operations_ride_along_and_keep_their_turn(bench: Bench) -> None:
     bench.writer.post(note("posted"))
     commits = bench.writer.health.commits
