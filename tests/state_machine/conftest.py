@@ -1,4 +1,4 @@
-"""The home that the tests of execution start from."""
+"""The home that a history starts from."""
 
 from tests.execution.conftest import home_made_once
 

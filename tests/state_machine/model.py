@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 SECOND = 1_000_000
 MAX_AGE = 90 * SECOND
 MAX_EXIT_AGE = 900 * SECOND
 SKEW = 30 * SECOND
+
+Answer = tuple[str, str | None]
+"""Verdict and reason."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ class Ledger:
     """What goes back in time with a restore."""
 
     known: dict[str, Known] = field(default_factory=dict)
-    forgotten: set[str] = field(default_factory=set)
     watermark: int | None = None
+    conflicts: dict[str, Known] = field(default_factory=dict)
+    """By the delivery's name: what a person may still admit."""
 
 
 @dataclass
@@ -60,32 +63,65 @@ class Model:
     backup: Ledger | None = None
     state: str = "active"
     asked: Counter[str] = field(default_factory=Counter)
-    """Shares that buys of each strategy were ever accepted for, lost time included."""
-    bought: dict[str, int] = field(default_factory=dict)
-    """The most that the buy of a key may ever buy."""
+    """What the book of each strategy could hold at most, in any account, lost time included."""
+    may_buy: dict[str, int] = field(default_factory=dict)
+    """The most that the buy of a key may ever buy in one account."""
+    may_sell: dict[str, int | None] = field(default_factory=dict)
+    """The same of a sell or exit; None: all of its book."""
+    replays: Counter[str] = field(default_factory=Counter)
+    """How often a person has sent the orders of a key again."""
+    doubtful: set[str] = field(default_factory=set)
+    """Strategies of which our book is not what was traded: by a restore, or by a person's word."""
 
-    def deliver(self, signal: Signal, now: int) -> tuple[str, str | None]:
-        """Verdict and reason, in the contract's order: a known key, the watermark, its age."""
+    def expect(self, signal: Signal, now: int) -> set[Answer]:
+        """What a delivery may be told, in the contract's order: known key, watermark, age.
+
+        A sell may be as old as an exit where it meets a book; how far the book is, nobody here knows.
+        """
         known = self.ledger.known.get(signal.key)
         if known is not None:
-            known.received = now
-            if known.signal.intent != signal.intent:
-                known.in_conflict = True
-                return "conflict", "intent_differs"
-            known.deliveries += 1
-            return "duplicate", None
+            same = known.signal.intent == signal.intent
+            return {("duplicate", None) if same else ("conflict", "intent_differs")}
         if self.ledger.watermark is not None and signal.fired <= self.ledger.watermark:
-            return "stale", "before_watermark"
-        limit = MAX_EXIT_AGE if signal.intent.action == "exit" else MAX_AGE
-        if now - signal.fired > limit:
-            return "stale", "stale"
-        self.ledger.known[signal.key] = Known(signal, now)
-        self.ledger.forgotten.discard(signal.key)
-        if signal.intent.action == "buy":
-            quantity = signal.intent.quantity or 0
-            self.asked[signal.intent.strategy] += quantity
-            self.bought[signal.key] = max(quantity, self.bought.get(signal.key, 0))
-        return "accepted", None
+            return {("stale", "before_watermark")}
+        age, action = now - signal.fired, signal.intent.action
+        if action == "sell" and MAX_AGE < age <= MAX_EXIT_AGE:
+            return {("stale", "stale"), ("accepted", None)}
+        is_stale = age > (MAX_EXIT_AGE if action in ("exit", "sell") else MAX_AGE)
+        return {("stale", "stale") if is_stale else ("accepted", None)}
+
+    def told(self, signal: Signal, kind: str, delivery: str, now: int) -> None:
+        """A delivery was answered, with one of what was expected."""
+        known = self.ledger.known.get(signal.key)
+        match kind:
+            case "accepted":
+                self.accept(signal, now)
+            case "duplicate":
+                assert known is not None
+                known.received = now
+                known.deliveries += 1
+            case "conflict":
+                assert known is not None
+                known.received = now
+                known.in_conflict = True
+                self.ledger.conflicts[delivery] = Known(signal, now)
+
+    def accept(self, signal: Signal, now: int) -> None:
+        intent, key = signal.intent, signal.key
+        self.ledger.known[key] = Known(signal, now)
+        if intent.action == "buy":
+            quantity = intent.quantity or 0
+            self.asked[intent.strategy] += quantity
+            self.may_buy[key] = max(quantity, self.may_buy.get(key, 0))
+        else:
+            self.may_sell[key] = intent.quantity
+
+    def admitted(self, delivery: str, key: str, *, is_new: bool) -> None:
+        """A person admitted a delivery in conflict, as a signal of its own or as one that is there."""
+        conflict = self.ledger.conflicts.pop(delivery)
+        assert is_new == (key not in self.ledger.known), "each intent of a conflict once"
+        if is_new:
+            self.accept(Signal(key, conflict.signal.intent, conflict.signal.fired), conflict.received)
 
     def may_forget(self, cutoff: int) -> set[str]:
         """Keys that a purge up to then may forget by their deliveries; their orders say the rest."""
@@ -98,13 +134,20 @@ class Model:
             and not known.in_conflict
         }
 
-    def purged(self, forgotten: set[str], cutoff: int) -> None:
-        """The watermark moves only where keys go, and never back."""
-        if forgotten:
-            self.ledger.watermark = max(self.ledger.watermark or 0, cutoff)
+    def purged(self, left: set[str], cutoff: int | None, watermark: int | None) -> int:
+        """A purge up to then has left these keys, perhaps cut off midway. Returns how many it forgot.
+
+        The watermark moves only where keys go, before they go, and never back.
+        """
+        before, ledger = self.ledger.watermark, self.ledger
+        forgotten = set(ledger.known) - left
+        assert forgotten <= (set() if cutoff is None else self.may_forget(cutoff)), "forgotten too early"
+        moved = before if cutoff is None else max(before or 0, cutoff)
+        assert watermark in ({moved} if forgotten else {before, moved}), "the watermark comes first"
+        ledger.watermark = watermark
         for key in forgotten:
-            del self.ledger.known[key]
-        self.ledger.forgotten |= forgotten
+            del ledger.known[key]
+        return len(forgotten)
 
     def backed_up(self) -> None:
         self.backup = deepcopy(self.ledger)
@@ -114,6 +157,9 @@ class Model:
         self.ledger = deepcopy(self.backup)
         self.ledger.watermark = max(self.ledger.watermark or 0, now)
         self.state = "halted"
+        self.doubtful |= set(self.asked)
 
-    def most_held(self, strategy: str) -> Decimal:
-        return Decimal(self.asked[strategy])
+    def corrected(self, strategy: str, was: int, wanted: int) -> None:
+        """A person said what a book holds."""
+        self.asked[strategy] += max(0, wanted - was)
+        self.doubtful.add(strategy)
