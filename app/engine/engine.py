@@ -386,7 +386,7 @@ class Engine:
         found.append(facts.trading(state))
         found += [facts.loop(watch.lag)] if watch else []
         if self._upkeep is not None:
-            found += facts.backup(self._upkeep.problem)
+            found += self._upkeep.facts()
         return [*found, *facts.program(self._dead, trading.unattended if trading else 0, self.fatal)]
 
     def _health_word(self) -> str:

@@ -17,6 +17,9 @@ from typing import TypeVar
 import structlog
 
 from app.clock import SECOND, Clock
+from app.engine import facts
+from app.engine.status import Fact
+from app.engine.updates import Updates
 from app.ledger import backup as backups
 from app.ledger import retention
 from app.ledger.backup import Backup
@@ -69,9 +72,15 @@ class Upkeep:
         self._stopping = threading.Event()
         self._purging = asyncio.Lock()
         self._backed_up: int | None = None
+        self._updates = Updates(settings.updates, clock, changed)
 
     def start(self, tasks: Tasks) -> None:
         tasks.start("upkeep", self._look_for_ever())
+        tasks.start("update check", self._updates.look_for_ever())
+
+    def facts(self) -> list[Fact]:
+        """What is not as it should be, and whether there is a newer version."""
+        return [*facts.backup(self.problem), *self._updates.facts()]
 
     async def close(self) -> None:
         """Breaks off a copy that is being made, and waits for its thread."""

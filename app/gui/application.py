@@ -11,8 +11,8 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QGuiApplication, QIcon, QSessionManager
 from PySide6.QtWidgets import QApplication
 
-from app.gui.samples import resource
 from app.gui.theme import dark_palette, light_palette
+from app.settings import resource
 
 ICON = "icon.svg"
 

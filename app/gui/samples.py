@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-
-def resource(name: str) -> Path | None:
-    """A file that Onefill ships beside its code: in the wheel, or in the work tree."""
-    app = Path(__file__).resolve().parent.parent
-    for folder in (app / "_resources", app.parent / "resources"):
-        if (folder / name).is_file():
-            return folder / name
-    return None
+from app.settings import resource
 
 
 def _text(name: str) -> str:

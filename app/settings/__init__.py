@@ -34,8 +34,10 @@ from app.settings.model import (
     Source,
     Symbols,
     Tunnel,
+    Updates,
 )
 from app.settings.read import read_settings
+from app.settings.resources import resource
 from app.settings.text import default_text
 from app.settings.words import parse_duration
 
@@ -61,6 +63,7 @@ __all__ = [
     "Source",
     "Symbols",
     "Tunnel",
+    "Updates",
     "check_source_ids",
     "config_path",
     "create_home",
@@ -70,6 +73,7 @@ __all__ = [
     "parse_duration",
     "read_settings",
     "read_text",
+    "resource",
     "with_source_ids",
     "write_private",
 ]

@@ -10,6 +10,7 @@ from app.clock import SECOND
 from app.settings import faults, model, words
 from app.settings.table import Key, Table
 from app.settings.tunnel import TUNNEL
+from app.settings.updates import UPDATES
 
 _COUNT = words.whole(0, 1_000_000)
 _LONGEST_BAR = 32 * 24 * 3_600 * SECOND
@@ -310,7 +311,7 @@ RETENTION = Table(
     ),
 )
 
-TABLES = (LISTENER, TUNNEL, SOURCES, ACCOUNTS, RISK, EXECUTION, RECONCILIATION, RETENTION)
+TABLES = (LISTENER, TUNNEL, SOURCES, ACCOUNTS, RISK, EXECUTION, RECONCILIATION, RETENTION, UPDATES)
 
 SECRET_WORDS = ("token", "secret", "password", "passphrase", "api_key", "apikey", "key_id")
 """Parts of the names of what people put here although secrets have their own place."""

@@ -187,6 +187,11 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     backups: int
 
 
+class Updates(msgspec.Struct, frozen=True):
+    check: bool
+    url: str | None
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     listener: Listener
     tunnel: Tunnel
@@ -197,6 +202,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     execution: Execution
     reconciliation: Reconciliation
     retention: Retention
+    updates: Updates
     test_source: Source | None = None
     """The built-in source: reaches one account that trades no money; None where there is no such account."""
 

@@ -19,6 +19,7 @@ from app.settings.model import BROKERS, TEST_SOURCE, Account, Settings, Source
 from app.settings.rules import check
 from app.settings.table import Key, Table
 from app.settings.tunnel import check_tunnel
+from app.settings.updates import check_updates
 
 CONFIG_NAME = "config.toml"
 
@@ -38,6 +39,7 @@ def read_settings(text: str, path: Path = Path(CONFIG_NAME)) -> Settings:
     accounts: tuple[Account, ...] = parts["accounts"]
     check(parts["sources"], accounts, raw, file)
     check_tunnel(parts["tunnel"], file)
+    check_updates(parts["updates"], file)
     return Settings(**parts, test_source=_built_in_test_source(accounts, file))
 
 
