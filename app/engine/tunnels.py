@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from aiohttp.web import BaseRequest
 
@@ -111,4 +112,13 @@ def tunnel(facts: TunnelFacts | None) -> Fact:
     level = _LEVELS.get(facts.word, "warning")
     if facts.word == "degraded" and facts.reached is False:
         level = "error"
-    return Fact("tunnel", facts.word, level, f"{facts.kind}: {facts.reason}")
+    reason = f"{facts.kind}: {facts.reason}"
+    if level == "ok" and (port := _odd_port(facts.address)) is not None:
+        level, reason = "warning", f"{reason}; TradingView takes ports 80 and 443 only, and this is {port}"
+    return Fact("tunnel", facts.word, level, reason)
+
+
+def _odd_port(address: str | None) -> int | None:
+    """A port that TradingView does not post to; an address on this machine is a test's or a proxy's."""
+    parts = urlsplit(address or "")
+    return None if parts.port in (None, 80, 443) or parts.scheme == "http" else parts.port

@@ -101,5 +101,5 @@ class Kind(Protocol):
         ...
 
     async def clean(self) -> None:
-        """Removes what `prepare` left on the disk."""
+        """Removes the secrets that `prepare` wrote; called once the program has read them, and at the end."""
         ...

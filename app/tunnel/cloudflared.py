@@ -99,8 +99,7 @@ class Cloudflared:
         return Ending(f"cloudflared ended ({ended(code)}){quoted(lines)}")
 
     async def clean(self) -> None:
-        for name in (EMPTY, TOKEN_FILE):
-            await asyncio.to_thread(self._memory.remove, name)
+        await asyncio.to_thread(self._memory.remove, TOKEN_FILE)
 
 
 def ended(code: int) -> str:

@@ -26,4 +26,4 @@ class Own:
         return Ending("nothing was running")
 
     async def clean(self) -> None:
-        """It leaves nothing."""
+        """It leaves none."""

@@ -76,6 +76,9 @@ class PublicProbe:
     async def _ask(self, address: str) -> str:
         """Empty where it arrived and came back."""
         assert self._word is not None
+        host = urlsplit(address).hostname or address
+        if ":" in host:
+            return f"{host} is an IPv6 address: TradingView reaches IPv4 only"
         headers = {self._header: self._word, "User-Agent": "onefill-probe", "Cache-Control": "no-store"}
         timeout = aiohttp.ClientTimeout(total=self._patience)
         # IPv4 only: TradingView has no other way.
@@ -92,7 +95,7 @@ class PublicProbe:
                 return "a request arrived here, but its answer did not come back in time"
             return f"no answer within {self._patience:g} s: a sender gives up after 3 s"
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return _why(error, urlsplit(address).hostname or address)
+            return _why(error, host)
         if self._heard and status == 200:
             return ""
         if self._heard:

@@ -139,7 +139,7 @@ class Ssh:
         return Ending(f"ssh ended ({ended(code)}){quoted(lines)}")
 
     async def clean(self) -> None:
-        """It leaves nothing."""
+        """It leaves none."""
 
 
 def _address_of(service: Service) -> re.Pattern[str]:

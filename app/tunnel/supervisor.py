@@ -157,7 +157,13 @@ class Supervisor:
                 ending = Ending(f"what it needs could not be written ({error})", 60 * SECOND)
             wait = self._waits.after(ending.wait)
             self._forget_run(ending, wait)
-            log.warning("the tunnel is down", kind=self._kind.name, reason=ending.reason, wait=wait // SECOND)
+            log.warning(
+                "the tunnel is down",
+                kind=self._kind.name,
+                reason=ending.reason,
+                wait=wait // SECOND,
+                said=self._lines.last(5),
+            )
             await self._pause(wait)
 
     async def _one_run(self, launch: Launch | None) -> Ending:
@@ -184,7 +190,7 @@ class Supervisor:
     async def _attend(self) -> str | None:
         """Looks until the program is over (None), or until it has to be started anew: why."""
         self._unready_since = looked = woke = self._clock.boot()
-        first = True
+        first, cleaned = True, False
         while self._child is None or not self._child.ended.done():
             now = self._clock.boot()
             slept, woke = now - woke > self._pace.asleep, now
@@ -194,6 +200,9 @@ class Supervisor:
             if first or slept or now - looked >= self._look_every(now):
                 first, looked = False, now
                 self._note_look(await self._kind.look(self._lines))
+                if self._look.ready and not cleaned:
+                    cleaned = True
+                    await self._kind.clean()
                 self._copied = await asyncio.to_thread(self._memory.copied) or self._copied
             why = self._suspicion()
             if why is not None:

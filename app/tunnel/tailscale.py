@@ -68,7 +68,7 @@ class Tailscale:
         return Ending(f"tailscale ended ({ended(code)}){quoted(lines)}")
 
     async def clean(self) -> None:
-        """It leaves nothing."""
+        """It leaves none."""
 
 
 def _is_open(funnel: Any, place: str) -> bool:

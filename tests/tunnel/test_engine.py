@@ -173,6 +173,12 @@ async def test_a_tunnel_without_its_token_says_how_to_set_it(tmp_path: Path) -> 
         await engine.stop()
 
 
+def test_a_port_that_tradingview_does_not_post_to_is_said() -> None:
+    for address, level in (("https://a", "ok"), ("https://a:443", "ok"), ("https://a:8443", "warning")):
+        fact = fact_of(TunnelFacts("own", "up", "why", address, None, None, True, 0))
+        assert (fact.level, "8443" in fact.reason) == (level, level == "warning")
+
+
 @pytest.mark.parametrize(
     ("word", "reached", "level"),
     [
