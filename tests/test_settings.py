@@ -97,6 +97,17 @@ UPDATES = """
 [updates]
 check = false
 """
+NOTICES = """
+[[notices]]
+name = "desktop"
+to = "desktop"
+kinds = ["critical", "needs_you", "drift", "account", "unwell", "stopping"]
+quiet = ""
+
+[system]
+close = "tray"
+keep_awake = false
+"""
 TUNNEL = """
 [tunnel]
 kind = "none"
@@ -109,7 +120,7 @@ DAY = 24 * HOUR
 
 
 def test_each_default_is_the_contracts() -> None:
-    said = tomllib.loads(CONTRACT + TUNNEL + UPDATES)
+    said = tomllib.loads(CONTRACT + TUNNEL + UPDATES + NOTICES)
     for table in TABLES:
         block = said[table.name][0] if table.array else said[table.name]
         defaults = {key.name: key.default for key in table.keys if key.default is not None}

@@ -28,6 +28,11 @@ def secret_names(draft: SettingsDraft) -> list[str]:
         names += [
             f"account.{section.name}.{each}" for each in FIELDS_OF.get(broker, ("key_id", "secret_key"))
         ]
+    names += [
+        f"notice.{section.name}.url"
+        for section in draft.of("notices")
+        if _said(section, "to", "desktop") == "url"
+    ]
     return names
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from app.clock import SECOND
 from app.settings import faults, model, words
+from app.settings.notices import NOTICES, SYSTEM
 from app.settings.table import Key, Table
 from app.settings.tunnel import TUNNEL
 from app.settings.updates import UPDATES
@@ -311,7 +312,19 @@ RETENTION = Table(
     ),
 )
 
-TABLES = (LISTENER, TUNNEL, SOURCES, ACCOUNTS, RISK, EXECUTION, RECONCILIATION, RETENTION, UPDATES)
+TABLES = (
+    LISTENER,
+    TUNNEL,
+    SOURCES,
+    ACCOUNTS,
+    RISK,
+    EXECUTION,
+    RECONCILIATION,
+    RETENTION,
+    UPDATES,
+    NOTICES,
+    SYSTEM,
+)
 
 SECRET_WORDS = ("token", "secret", "password", "passphrase", "api_key", "apikey", "key_id")
 """Parts of the names of what people put here although secrets have their own place."""

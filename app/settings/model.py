@@ -192,6 +192,31 @@ class Updates(msgspec.Struct, frozen=True):
     url: str | None
 
 
+class Quiet(msgspec.Struct, frozen=True):
+    """Minutes of the day by this computer's clock; it may go over midnight."""
+
+    start: int
+    end: int
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """One receiver of notices. Where `to` is a URL, that is the secret `notice.<name>.url`."""
+
+    name: str
+    to: Literal["desktop", "url"]
+    kinds: tuple[str, ...]
+    quiet: Quiet | None
+
+    @property
+    def secret(self) -> str:
+        return f"notice.{self.name}.url"
+
+
+class System(msgspec.Struct, frozen=True, kw_only=True):
+    close: Literal["tray", "quit"]
+    keep_awake: bool
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     listener: Listener
     tunnel: Tunnel
@@ -203,6 +228,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     reconciliation: Reconciliation
     retention: Retention
     updates: Updates
+    notices: tuple[Notice, ...]
+    system: System
     test_source: Source | None = None
     """The built-in source: reaches one account that trades no money; None where there is no such account."""
 

@@ -16,6 +16,7 @@ from typing import Any
 from app.settings.errors import ConfigError, ConfigFile, Where
 from app.settings.keys import SECRET_WORDS, SOURCES, TABLES
 from app.settings.model import BROKERS, TEST_SOURCE, Account, Settings, Source
+from app.settings.notices import check_notices
 from app.settings.rules import check
 from app.settings.table import Key, Table
 from app.settings.tunnel import check_tunnel
@@ -40,6 +41,7 @@ def read_settings(text: str, path: Path = Path(CONFIG_NAME)) -> Settings:
     check(parts["sources"], accounts, raw, file)
     check_tunnel(parts["tunnel"], file)
     check_updates(parts["updates"], file)
+    check_notices(parts["notices"], file)
     return Settings(**parts, test_source=_built_in_test_source(accounts, file))
 
 
@@ -89,7 +91,7 @@ def _read_key(table: Table, key: Key, raw: Mapping[str, Any], where: Where, file
         return key.read(raw.get(key.name, key.default))
     except ValueError as error:
         # An address may hold a password.
-        said = "" if key.name.endswith("_url") else f" = {_shown(raw[key.name])}"
+        said = "" if key.name.endswith("_url") or key.name == "to" else f" = {_shown(raw[key.name])}"
         raise file.error((*where, key.name), f"{table.title} {key.name}{said}: {error}") from None
 
 
