@@ -300,6 +300,7 @@ class PaperBook:
             *(order.account, f"{order.id}-{len(earlier) + 1}", order.id, order.symbol, order.side.value),
             *(plain(quantity), plain(price), FEE, self._clock.now()),
         )
+        self._add_to_position(order.account, order.symbol, order.side, quantity)
         filled = EXACT.add(order.filled_quantity, quantity)
         paid = cost
         for fill in earlier:
@@ -364,18 +365,21 @@ class PaperBook:
             raise LookupFailed(f"paper exchange: no account {account}")
         return Decimal(rows[0][0])
 
+    def _add_to_position(self, account: str, symbol: str, side: Side, quantity: Decimal) -> None:
+        signed = quantity if side is Side.BUY else EXACT.minus(quantity)
+        self._store.rows(
+            "INSERT INTO positions (account, symbol, quantity) VALUES (?, ?, ?) "
+            "ON CONFLICT (account, symbol) DO UPDATE SET quantity = excluded.quantity",
+            *(account, symbol, plain(EXACT.add(self._position(account, symbol), signed))),
+        )
+
     def _position(self, account: str, symbol: str) -> Decimal:
         return self._positions("account = ? AND symbol = ?", account, symbol).get(symbol, ZERO)
 
     def _positions(self, where: str, *bindings: str) -> dict[str, Decimal]:
-        """Signed and by symbol, from the fills; what is zero is left out."""
-        positions: dict[str, Decimal] = {}
-        for symbol, side, text in self._store.rows(
-            f"SELECT symbol, side, quantity FROM fills WHERE {where}", *bindings
-        ):
-            quantity = Decimal(text) if side == Side.BUY else EXACT.minus(Decimal(text))
-            positions[symbol] = EXACT.add(positions.get(symbol, ZERO), quantity)
-        return {symbol: position for symbol, position in positions.items() if position}
+        """Signed and by symbol; what is zero is left out."""
+        rows = self._store.rows(f"SELECT symbol, quantity FROM positions WHERE {where}", *bindings)
+        return {symbol: position for symbol, position in ((s, Decimal(q)) for s, q in rows) if position}
 
     def _account(self, name: str) -> Account:
         cash = equity = self._cash(name)

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import apsw
 
+from app.brokers.paper_upgrade import added_since, upgrade
+
 APPLICATION_ID = 0x4F4E4550  # "ONEP"
-VERSION = 1
+VERSION = 2
+"""What is older is brought up to date by paper_upgrade.py."""
 LOCK_WAIT_MS = 1_000
 """How long one BEGIN waits for another program's lock on the file."""
 
@@ -52,9 +55,12 @@ def open_paper_file(path: Path, vfs: str | None = None) -> apsw.Connection:
         raise PaperBookRefused(f"the paper exchange's file {path} cannot be opened: {error}") from error
     try:
         connection.set_busy_timeout(LOCK_WAIT_MS)
-        _check_owner(connection, path)
+        version = _check_owner(connection, path)
         configure(connection)
-        _check_content(connection, path)
+        _check_content(connection, path, version)
+        if version != VERSION:
+            upgrade(connection)
+            _check_content(connection, path, VERSION)
     except apsw.Error as error:
         connection.close()
         raise PaperBookRefused(
@@ -123,24 +129,26 @@ def _schema() -> list[str]:
     return [statement.strip() for statement in bare.split(";") if statement.strip()]
 
 
-def _check_owner(connection: apsw.Connection, path: Path) -> None:
-    """Before anything is set: is this a paper exchange's file at all, and of a version that we know?"""
+def _check_owner(connection: apsw.Connection, path: Path) -> int:
+    """Before anything is set: is this a paper exchange's file at all? Returns its version, if we know it."""
     application, version = connection.pragma("application_id"), connection.pragma("user_version")
     if application != APPLICATION_ID:
         raise PaperBookRefused(f"{path} is not a paper exchange's file: {_REMEDY}")
-    if version != VERSION:
+    if not 1 <= version <= VERSION:
         raise PaperBookRefused(
             f"the paper exchange's file {path} has version {version}, this program knows {VERSION}: "
             "use the Onefill that wrote it"
         )
+    return int(version)
 
 
-def _check_content(connection: apsw.Connection, path: Path) -> None:
-    """Refuses a file that lacks a table, column or index, or that SQLite finds damaged."""
+def _check_content(connection: apsw.Connection, path: Path, version: int) -> None:
+    """Refuses a file that lacks a table, column or index of its version, or that SQLite finds damaged."""
     with contextlib.closing(apsw.Connection(":memory:")) as model:
         for statement in _schema():
             model.execute(statement)
         expected, actual = _shape(model), _shape(connection)
+    expected -= added_since(version)
     missing = sorted(expected - actual, key=lambda part: (not part.startswith("table"), part))
     if missing:
         raise PaperBookRefused(f"the paper exchange's file {path} lacks {missing[0]}: {_REMEDY}")

@@ -66,3 +66,12 @@ CREATE TABLE fills (
 CREATE INDEX fills_of_order ON fills (order_id);
 CREATE INDEX fills_of_symbol ON fills (account, symbol);
 CREATE INDEX fills_by_time ON fills (account, at);
+
+-- What the fills of an account and instrument add up to, signed: kept in each fill's transaction, so that a look
+-- does not add up all of them.
+CREATE TABLE positions (
+    account  TEXT    NOT NULL REFERENCES accounts (name),
+    symbol   TEXT    NOT NULL,
+    quantity TEXT    NOT NULL,
+    PRIMARY KEY (account, symbol)
+) STRICT;

@@ -119,8 +119,8 @@ async def test_another_programs_database_is_refused_and_kept(path: Path) -> None
 
 async def test_a_newer_version_is_refused_and_kept(path: Path) -> None:
     await with_one_order(path)
-    change(path, "PRAGMA user_version = 2")
-    await refused(path, "version 2")
+    change(path, "PRAGMA user_version = 3")
+    await refused(path, "version 3")
 
 
 @pytest.mark.parametrize(
