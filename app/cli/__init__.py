@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "secret": ("upkeep", "Set a secret, its value on stdin."),
     "source": ("upkeep", "Rotate a source's token; the old one stays valid for a while."),
     "selftest": ("selftest", "Two equal signals to itself in a throw-away home."),
+    "drill": ("drill", "Run the fault drills; show that no order is doubled."),
     "doctor": ("doctor", "Check everything, one line each."),
     "support": ("support", "Write a support bundle without secrets."),
     "version": ("read", "Show the version and what it is built of."),

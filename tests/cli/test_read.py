@@ -169,4 +169,3 @@ def test_help_lists_what_is_there_and_nothing_that_is_not() -> None:
     for name in COMMANDS:
         assert f"  {name} " in shown.out
         assert run(name, "--help").code == 0
-    assert "drill" not in shown.out
