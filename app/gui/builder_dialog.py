@@ -99,6 +99,7 @@ class BuilderDialog(ToolDialog):
         self.setWindowTitle(self.tr("Alert builder"))
         self._open_check = check
         self._asked = 0
+        self._checking = False
         self._found: Explanation | None = None
         self._settled = QTimer(self, interval=SETTLED_MS, singleShot=True)
         self._settled.timeout.connect(self._check)
@@ -268,10 +269,19 @@ class BuilderDialog(ToolDialog):
         self.message.setPlainText(message(choice, rules))
         self.pine.setPlainText(pine(choice, rules, PINE_STRATEGY, PINE_INDICATOR))
         self._show_steps(choice, rules)
+        # What was not checked is not copied.
+        self._allow(False)
+        self._checking = True
         self._settled.start()
+
+    @property
+    def is_checking(self) -> bool:
+        """Whether the verdict that is shown is not yet that of the message beside it."""
+        return self._checking
 
     def _show_wrong(self, wrong: str) -> None:
         self._settled.stop()
+        self._checking = False
         self._found = None
         self.message.clear()
         self.pine.clear()
@@ -332,7 +342,7 @@ class BuilderDialog(ToolDialog):
         )
         if asked != self._asked or self.is_over:
             return
-        self._found = found
+        self._found, self._checking = found, False
         word = verdict_word(found)
         self.verdict.setText(word.shown)
         self.headline.setText(self.tr("With sample values: {what}").format(what=found.headline))

@@ -319,7 +319,8 @@ class CheckDialog(ToolDialog):
 
     def _place_in_document(self, offset: int) -> int:
         """Qt counts in UTF-16: a sign beyond its first plane is two."""
-        return len(self.text.toPlainText()[:offset].encode("utf-16-le", "surrogatepass")) // 2
+        before = self.text.toPlainText()[:offset]
+        return len(before) + sum(ord(character) > 0xFFFF for character in before)
 
     def _show_buttons(self) -> None:
         has_test = self.tools.engine.settings.test_source is not None

@@ -44,10 +44,10 @@ class Setup(QObject):
         tr = self.tr
         self.check = self._action(tr("&Check a message…"), "Ctrl+K", self.open_check)
         self.check_chosen = self._action(
-            tr("Check the chosen row's message…"), "Ctrl+Shift+K", self.open_chosen
+            tr("Check the chosen row's message…"), "Ctrl+Alt+K", self.open_chosen
         )
         self.builder = self._action(tr("&Alert builder…"), "Ctrl+B", self.open_builder)
-        self.keylab = self._action(tr("&Key lab…"), "Ctrl+Shift+L", self.open_keylab)
+        self.keylab = self._action(tr("&Key lab…"), "Ctrl+Alt+L", self.open_keylab)
         self.settings = self._action(tr("&Settings…"), "Ctrl+,", self.open_settings)
         self.guide = self._action(tr("&First steps…"), "F1", self.open_guide)
         self.settings.setMenuRole(QAction.MenuRole.PreferencesRole)
@@ -145,4 +145,6 @@ class Setup(QObject):
         for action in (self.check, self.check_chosen, self.builder, self.keylab, self.settings, self.guide):
             action.setEnabled(False)
         for dialog in self.dialogs:
-            dialog.reject()
+            if isinstance(dialog, GuideDialog):
+                self._guide_seen()
+            self._closed(dialog)
