@@ -61,6 +61,9 @@ class Limits:
     allow_short: bool
     symbol_allowed: bool
     places_brackets: bool
+    price_collar: Decimal = Decimal("0.02")
+    """How far an alert's price may be from the venue's, as a fraction of that."""
+    queues_when_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,9 @@ class Entry:
 
     Signed quantities; money in the account's currency; times and durations in microseconds. `exposure` is
     what all our books on the instrument would hold if everything in flight on this side filled and nothing
-    on the other, this entry not included. `price` is the broker's, None where there is none. `elsewhere` is
-    what else is open on the instrument, as numbers of a denial, where our own book is empty.
+    on the other, this entry not included. `price` is what one unit is worth at the broker, its multiplier
+    included, None where there is none. `elsewhere` is what else is open on the instrument, as numbers of a
+    denial, where our own book is empty.
     """
 
     symbol: str
@@ -106,6 +110,21 @@ class Entry:
     is_new_position: bool = True
     day_loss: Decimal = ZERO
     since_last_order: int | None = None
+    minimum: Decimal = ZERO
+    """The venue's smallest quantity of one order; never below a step."""
+    not_tradable: str = ""
+    """The venue's words where it does not trade the instrument."""
+    market_closed: str = ""
+    """The venue's words while the market of the instrument is closed."""
+    is_shortable: bool = True
+    stated_price: Decimal | None = None
+    """The alert's own price; it is only compared (HOLES H8)."""
+    venue_price: Decimal | None = None
+    """The venue's quote, without a multiplier; None where the payload prices."""
+    reserved: Decimal = ZERO
+    """Money that entries in flight may still take, and that was spent since cash was read."""
+    drift: Mapping[str, str] = field(default_factory=dict)
+    """What books and broker do not agree about on the instrument, as numbers of a denial."""
 
 
 def first_denial(entry: Entry, limits: Limits, trading: TradingState) -> Denial | None:
@@ -142,14 +161,27 @@ def ceiling(limits: Limits, equity: Decimal) -> Decimal:
     return WIDE.quantize(WIDE.divide(max(ZERO, capital), Decimal(limits.position_divisor)), CENT)
 
 
+def _mapped(entry: Entry, _limits: Limits) -> Denial | None:
+    if not entry.not_tradable:
+        return None
+    return denial("SYMBOL_NOT_MAPPED", symbol=entry.symbol, venue=_words(entry.not_tradable))
+
+
 def _symbol(entry: Entry, limits: Limits) -> Denial | None:
     return None if limits.symbol_allowed else denial("SYMBOL_NOT_ALLOWED", symbol=entry.symbol)
 
 
-def _short(entry: Entry, limits: Limits) -> Denial | None:
-    if entry.side is Side.BUY or limits.allow_short:
+def _closed(entry: Entry, limits: Limits) -> Denial | None:
+    if not entry.market_closed or limits.queues_when_closed:
         return None
-    return denial("SHORT_NOT_ALLOWED", opens=entry.opens, **entry.elsewhere)
+    return denial("MARKET_CLOSED", venue=_words(entry.market_closed))
+
+
+def _short(entry: Entry, limits: Limits) -> Denial | None:
+    if entry.side is Side.BUY or (limits.allow_short and entry.is_shortable):
+        return None
+    why = {} if entry.is_shortable else {"venue": _words("not shortable there")}
+    return denial("SHORT_NOT_ALLOWED", opens=entry.opens, **why, **entry.elsewhere)
 
 
 def _other_book(entry: Entry, _limits: Limits) -> Denial | None:
@@ -171,10 +203,19 @@ def _no_price(entry: Entry, _limits: Limits) -> Denial | None:
     return denial("REFERENCE_PRICE_UNAVAILABLE") if entry.price is None else None
 
 
-def _too_small(entry: Entry, _limits: Limits) -> Denial | None:
-    if entry.opens >= entry.step:
+def _outside_band(entry: Entry, limits: Limits) -> Denial | None:
+    """An alert priced far from the venue is about another chart, currency or symbol (HOLES H8)."""
+    stated, venue = entry.stated_price, entry.venue_price
+    if stated is None or venue is None or abs(stated - venue) <= limits.price_collar * venue:
         return None
-    return denial("QUANTITY_BELOW_MINIMUM", quantity=entry.opens, minimum=entry.step)
+    return denial("PRICE_OUTSIDE_BAND", stated=stated, venue=venue, collar=limits.price_collar)
+
+
+def _too_small(entry: Entry, _limits: Limits) -> Denial | None:
+    minimum = max(entry.step, entry.minimum)
+    if entry.opens >= minimum:
+        return None
+    return denial("QUANTITY_BELOW_MINIMUM", quantity=entry.opens, minimum=minimum)
 
 
 def _position(entry: Entry, limits: Limits) -> Denial | None:
@@ -234,18 +275,31 @@ def _rate(entry: Entry, limits: Limits) -> Denial | None:
 def _funds(entry: Entry, _limits: Limits) -> Denial | None:
     assert entry.price is not None
     needed = entry.opens * entry.price
-    if entry.side is Side.SELL or needed <= entry.cash:
+    if entry.side is Side.SELL or needed <= entry.cash - entry.reserved:
         return None
-    return denial("INSUFFICIENT_FUNDS", needed=needed, cash=entry.cash)
+    reserved = {"reserved": entry.reserved} if entry.reserved else {}
+    return denial("INSUFFICIENT_FUNDS", needed=needed, cash=entry.cash, **reserved)
+
+
+def _drift(entry: Entry, _limits: Limits) -> Denial | None:
+    return denial("DRIFT", **entry.drift) if entry.drift else None
+
+
+def _words(said: str) -> str:
+    """A venue's sentence as the value of one key."""
+    return repr(said) if " " in said else said
 
 
 _CHECKS: tuple[Callable[[Entry, Limits], Denial | None], ...] = (
+    _mapped,
     _symbol,
+    _closed,
     _short,
     _other_book,
     _opposing,
     _brackets,
     _no_price,
+    _outside_band,
     _too_small,
     _position,
     _notional,
@@ -253,7 +307,7 @@ _CHECKS: tuple[Callable[[Entry, Limits], Denial | None], ...] = (
     _loss,
     _cooldown,
     _rate,
+    _drift,
     _funds,
 )
-"""After halt and age, in the contract's order. What needs a venue (SYMBOL_NOT_MAPPED, MARKET_CLOSED,
-PRICE_OUTSIDE_BAND, DRIFT) has its place among them when an adapter can answer it."""
+"""After halt and age, in the contract's order."""

@@ -11,10 +11,10 @@ from decimal import Decimal
 
 from app.clock import SECOND
 from app.domain.book import Holdings, Trade, open_elsewhere
-from app.domain.order import UNRESOLVED
+from app.domain.order import UNRESOLVED, State
 from app.domain.risk import Age, Entry
 from app.domain.signal import Side, Signal
-from app.domain.sizing import SMALLEST_STEP, WIDE, ZERO, at_least_a_step
+from app.domain.sizing import WIDE, ZERO, at_least_a_step
 from app.execution.days import day_of, day_start
 from app.execution.policy import Policy, View
 from app.ledger import orders
@@ -106,7 +106,15 @@ def entry(
         price=price,
         equity=view.account.equity,
         cash=view.account.cash,
-        step=SMALLEST_STEP,
+        step=view.rules.step,
+        minimum=view.rules.minimum,
+        not_tradable="" if view.rules.is_tradable else view.rules.reason or "not tradable",
+        market_closed="" if view.market.is_open else view.market.reason or "closed",
+        is_shortable=view.rules.is_shortable,
+        stated_price=signal.price,
+        venue_price=None if view.priced_by_payload else view.price,
+        reserved=reserved(tx, order, view.last_fill),
+        drift=drift(tx, order),
         age=age,
         has_brackets=signal.take_profit is not None or signal.stop_loss is not None,
         other_books=(
@@ -127,6 +135,67 @@ def entry(
         day_loss=_day_loss(tx, account, view.account.equity),
         since_last_order=_since_last_order(tx, order, now) if policy.risk.cooldown else None,
     )
+
+
+def reserved(tx: Transaction, order: Order, last_fill: int) -> Decimal:
+    """Money that other buys of the account may still take, or have taken since the fill `last_fill` (H6).
+
+    What the gate has let pass and is not out yet counts as well. A row of before schema 004 says no price:
+    its own limit or stop speaks for it.
+    """
+    approved = (
+        f"state = 'WORKING' OR {_UNRESOLVED} AND {_MAY_HAVE_LEFT} OR state = 'PENDING' AND side = 'buy'"
+    )
+    others = orders.where(
+        tx, f"{OPEN} AND account = ? AND id <> ? AND ({approved})", (order.account, order.id)
+    )
+    total = ZERO
+    for other in others:
+        if other.side is not Side.BUY or other.purpose != "entry":
+            continue
+        left = other.quantity if other.state is State.PENDING else other.leaves
+        price = other.price or other.limit_price or other.stop_price or ZERO
+        total += (left or ZERO) * price
+    newer = tx.execute(
+        "SELECT quantity, price FROM fills WHERE id > ? AND account = ? AND side = 'buy'",
+        (last_fill, order.account),
+    )
+    return sum((Decimal(quantity) * Decimal(price) for quantity, price in newer), total)
+
+
+BLOCKING_PASSES = 2
+"""So often in a row a difference must be found unexplained to hold entries back (HOLES H37)."""
+
+
+def drift(tx: Transaction, order: Order) -> dict[str, str]:
+    """A difference on the order's instrument that reconciliation could not explain, until it is seen."""
+    sql = "SELECT quantity, passes FROM drifts WHERE account = ? AND instrument = ?"
+    row = tx.one(sql, (order.account, order.instrument))
+    if row is None or row[1] < BLOCKING_PASSES:
+        return {}
+    return {"unexplained": str(row[0]), "passes": str(row[1])}
+
+
+def external(tx: Transaction, account: str, instrument: str) -> Decimal:
+    """What the account holds there that is none of ours and is explained; signed."""
+    sql = "SELECT quantity FROM externals WHERE account = ? AND instrument = ?"
+    row = tx.one(sql, (account, instrument))
+    return ZERO if row is None else Decimal(row[0])
+
+
+def unexplained(tx: Transaction, order: Order, position: Decimal) -> Decimal:
+    """What the broker holds on the order's instrument beyond our books and what is known to be another's."""
+    expected = external(tx, order.account, order.instrument)
+    for book in orders.books(tx, order.account, order.instrument):
+        expected = WIDE.add(expected, book.net)
+    return WIDE.subtract(position, expected)
+
+
+def still_to_fill(tx: Transaction, order: Order) -> tuple[Decimal, Decimal]:
+    """How far down and up orders of ours in flight on the instrument, of any book, may still move it."""
+    condition = f"{OPEN} AND account = ? AND instrument = ? AND id <> ?"
+    in_flight = orders.where(tx, condition, (order.account, order.instrument, order.id))
+    return -_leaves(in_flight, Side.SELL), _leaves(in_flight, Side.BUY)
 
 
 def begin_day(tx: Transaction, account: str, policy: Policy, equity: Decimal, now: int) -> None:

@@ -11,12 +11,14 @@ from decimal import Decimal, localcontext
 
 import msgspec
 
-from app.brokers.base import OrderRequest
+from app.brokers.base import InstrumentRules, OrderRequest
+from app.clock import SECOND
 from app.domain.book import Holdings, Nothing, Plan, Trade, plan
 from app.domain.order import OrdStatus, State
-from app.domain.risk import Denial, first_denial
-from app.domain.sizing import SMALLEST_STEP, WIDE
-from app.execution import exposure, replies, resend
+from app.domain.risk import Denial, denial, first_denial
+from app.domain.signal import Action
+from app.domain.sizing import WIDE, round_down
+from app.execution import exposure, legs, replies, resend
 from app.execution.ids import id_of
 from app.execution.policy import Policy, View
 from app.execution.ruling import (
@@ -39,6 +41,10 @@ from app.ledger.transaction import Transaction
 
 ZERO = Decimal(0)
 ACTOR = "worker"
+UNCERTAIN_FOR = 5 * SECOND
+"""So long a position is read again before an order that is sized from it is denied (HOLES H6)."""
+EXPIRY = 5 * SECOND
+"""How long a request may take to arrive where the venue itself refuses it afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,17 @@ class LookAgain:
     """Nothing was decided: the broker was not asked yet, or what it said is older than our own fills."""
 
 
-Decision = Send | Waits | Over | LookAgain | None
+@dataclass(frozen=True, slots=True)
+class Uncertain:
+    """The broker's position is not what our books say: it is read again for a while (HOLES H6).
+
+    `by_own`: an order of ours may have filled just now and not be booked yet.
+    """
+
+    by_own: bool
+
+
+Decision = Send | Waits | Over | LookAgain | Uncertain | None
 """None: the order was no longer PENDING."""
 
 
@@ -83,14 +99,18 @@ def decide(
     now: int,
     *,
     reachable: bool,
+    uncertain_for: int = 0,
 ) -> Decision:
-    """Decides one order. `view` is None where the broker was not asked; `reachable` says if it may be."""
+    """Decides one order. `view` is None where the broker was not asked; `reachable` says if it may be.
+
+    `uncertain_for`: microseconds since its position was first read and did not agree with the books.
+    """
     order = orders.get(tx, order_id)
     if order.state is not State.PENDING:
         return None
     case = _Case(tx, order, claim_of(tx, order), policy, earlier, now)
     with localcontext(WIDE):
-        return case.decide(view, reachable=reachable)
+        return case.decide(view, uncertain_for, reachable=reachable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +122,7 @@ class _Case:
     earlier: EarlierRuns
     now: int
 
-    def decide(self, view: View | None, *, reachable: bool) -> Decision:
+    def decide(self, view: View | None, uncertain_for: int, *, reachable: bool) -> Decision:
         ruling = judge(
             self.tx, self.order, self.claim, self.policy, self.earlier, self.now, reachable=reachable
         )
@@ -117,11 +137,11 @@ class _Case:
                 books = tuple(orders.books(self.tx, self.order.account, self.order.instrument))
                 if view is None or view.books != books:
                     return LookAgain()
-                return self._trade(view, exits=ruling.exits)
+                return self._trade(view, uncertain_for, exits=ruling.exits)
 
     # ---------------------------------------------------------------- what is sent
 
-    def _trade(self, view: View, *, exits: bool) -> Decision:
+    def _trade(self, view: View, uncertain_for: int, *, exits: bool) -> Decision:
         again = resend.is_resend(self.tx, self.order)
         if view.known_as is not None and not (again and view.known_as == self.order.client_order_id):
             reason = f"COLLISION the broker has an order under {view.known_as}, placed after the backup"
@@ -130,17 +150,17 @@ class _Case:
         if elsewhere is not None:
             return self._over(State.DENIED, elsewhere)
         held = exposure.holdings(self.tx, self.order, view.position)
-        price = self._price(view)
-        size = self.policy.entry_size(self.claim.signal.quantity, price, view.account.equity)
-        # A size that takes a price where there is none: the limits deny whatever opens, be it one step.
-        planned = plan(
-            self.claim.signal,
-            held,
-            SMALLEST_STEP if size is None else size,
-            sized_by_signal=self.policy.sized_by_signal,
-        )
+        price = self._unit_value(view)
+        planned = self._plan(held, view, price)
         if again:
             planned = resend.as_before(self.order, planned, held)
+        elif isinstance(planned, Trade):
+            planned = _in_steps(planned, held, view.rules)
+            if planned.opens > ZERO and self._depends_on_position and self._is_uncertain(view):
+                denied = self._position_uncertain(view, uncertain_for)
+                if denied is None:
+                    return Uncertain(self._may_be_own_fill(view))
+                planned = denied if planned.reduces == ZERO else Trade(planned.side, planned.reduces, ZERO)
         if isinstance(planned, Trade):
             planned = self._within_limits(planned, held, view, price)
         if again and isinstance(planned, Trade) and planned.quantity != self.order.quantity:
@@ -148,6 +168,8 @@ class _Case:
         planned = self._for_a_person(planned)
         if exits or (isinstance(planned, Trade) and planned.reduces > ZERO):
             self._supersede()
+        if isinstance(planned, Trade) and planned.reduces and planned.opens and not view.flips_in_one_order:
+            planned = legs.split(self.tx, self.order, planned, self.now)
         match planned:
             case Trade():
                 return self._send(planned, held, view, price)
@@ -155,7 +177,41 @@ class _Case:
                 orders.note(self.tx, self.order, at=self.now, closes_book=int(held.book == ZERO))
                 return self._over(State.DONE, f"NOTHING_TO_DO {detail}")
             case Denial():
-                return self._deny(planned)
+                return self._deny(planned, closes=exits)
+
+    def _plan(self, held: Holdings, view: View, price: Decimal | None) -> Plan:
+        if legs.opens_behind_a_close(self.order):
+            return legs.plan_opening(self.order, held)
+        size = self.policy.entry_size(self.claim.signal.quantity, price, view.account.equity)
+        # A size that takes a price where there is none: the limits deny whatever opens, be it one step.
+        return plan(
+            self.claim.signal,
+            held,
+            view.rules.step if size is None else size,
+            sized_by_signal=self.policy.sized_by_signal,
+        )
+
+    @property
+    def _depends_on_position(self) -> bool:
+        """Whether the order is sized from what is held: a target, a reverse, the second leg of a turn."""
+        signal = self.claim.signal
+        turns = signal.action is Action.REVERSE or legs.opens_behind_a_close(self.order)
+        return turns or signal.target is not None
+
+    def _is_uncertain(self, view: View) -> bool:
+        off = exposure.unexplained(self.tx, self.order, view.position)
+        return abs(off) > max(self.policy.drift_tolerance, view.rules.step)
+
+    def _may_be_own_fill(self, view: View) -> bool:
+        off = exposure.unexplained(self.tx, self.order, view.position)
+        lowest, highest = exposure.still_to_fill(self.tx, self.order)
+        return lowest <= off <= highest
+
+    def _position_uncertain(self, view: View, uncertain_for: int) -> Denial | None:
+        if uncertain_for < UNCERTAIN_FOR:
+            return None
+        off = exposure.unexplained(self.tx, self.order, view.position)
+        return denial("POSITION_UNCERTAIN", broker_position=view.position, expected=view.position - off)
 
     def _for_a_person(self, planned: Plan) -> Plan:
         """A person closes each of our books by an order of its own: that others are open is nothing new."""
@@ -209,6 +265,16 @@ class _Case:
             ord_status=OrdStatus.PENDING_NEW.value,
             price=None if price is None else plain(price),
             closes_book=int(self._leaves_nothing(trade, held)),
+            queued_until=None if view.market.is_open else view.market.next_open or 0,
+        )
+        if not view.market.is_open:
+            session: dict[str, str | int | None] = {
+                "venue": view.market.reason,
+                "next_open": view.market.next_open,
+            }
+            self.tx.event(self.now, ACTOR, "queued by the broker", order.name, session)
+        deadline = self.now + (
+            min(EXPIRY, self.policy.arrival_bound) if view.expires else self.policy.arrival_bound
         )
         request = OrderRequest(
             client_order_id=cid,
@@ -221,6 +287,8 @@ class _Case:
             tif=order.tif,
             # What a later leg of an exit closes came long after the alert: its price is none any more.
             reference_price=self.claim.signal.price if order.leg == 1 else None,
+            not_after=deadline + view.clock_offset,
+            reduces=trade.opens == ZERO,
         )
         number = self.tx.one("SELECT count(*) FROM attempts WHERE order_id = ?", (order.id,))
         attempt = self.tx.insert(
@@ -232,7 +300,7 @@ class _Case:
                 "identity": view.account.identity,
                 "endpoint": view.account.endpoint,
                 "request": msgspec.json.encode(request).decode(),
-                "arrival_deadline": self.now + self.policy.arrival_bound,
+                "arrival_deadline": deadline,
             },
         )
         return Send(order, request, attempt, self.claim.by_person)
@@ -246,12 +314,12 @@ class _Case:
             return True
         return held.effective + trade.side.sign * trade.quantity == target
 
-    def _price(self, view: View) -> Decimal | None:
-        """The venue's; where the payload prices, the order's limit or stop, the alert's, the last (H8)."""
-        if not view.priced_by_payload:
-            return view.price or None
-        own = self.order.limit_price or self.order.stop_price
-        return own or self.claim.signal.price or view.price
+    def _unit_value(self, view: View) -> Decimal | None:
+        """By the venue's price; where the payload prices, by the order's own, the alert's, the last (H8)."""
+        price = view.price or None
+        if view.priced_by_payload:
+            price = self.order.limit_price or self.order.stop_price or self.claim.signal.price or price
+        return None if price is None else price * view.rules.multiplier
 
     # ---------------------------------------------------------------- the ways it can end or wait
 
@@ -292,3 +360,15 @@ class _Case:
             if is_superseded(other, self.order):
                 reason = f"SUPERSEDED_BY_EXIT exit={self.order.name}"
                 resend.end(self.tx, other, State.DENIED, reason, at=self.now, actor=ACTOR)
+
+
+def _in_steps(trade: Trade, held: Holdings, rules: InstrumentRules) -> Trade:
+    """Rounded down to what the venue takes. All of the book goes out exactly as it is (HOLES H2)."""
+    whole = trade.reduces == abs(held.book)
+    reduces = trade.reduces if whole else _in_step(trade.reduces, rules.step)
+    return Trade(trade.side, reduces, _in_step(trade.opens, rules.step))
+
+
+def _in_step(quantity: Decimal, step: Decimal) -> Decimal:
+    """Less than one step stays as it is: a limit, or the venue, says so with the number."""
+    return round_down(quantity, step) if quantity >= step else quantity

@@ -19,7 +19,7 @@ from app.brokers.base import Broker, HeldBack, LastCheck, LookupFailed, SubmitRe
 from app.clock import SECOND, Clock
 from app.domain.order import State
 from app.execution import replies
-from app.execution.gate import Over, Send, Waits, decide
+from app.execution.gate import Over, Send, Uncertain, Waits, decide
 from app.execution.ids import ids_to_look_up, must_look_first
 from app.execution.policy import View
 from app.execution.ruling import EarlierRuns, Ready, Wait, claim_of, judge
@@ -40,6 +40,11 @@ RECORD_RETRY = 0.2
 """Seconds between tries to write down what a broker has already answered."""
 HOLD_OFF = (1 * SECOND, 2 * SECOND, 5 * SECOND, 15 * SECOND)
 """How long a lane leaves a broker alone that could not be asked or took nothing, the last one for ever."""
+
+READ_AGAIN, READS_FOR_OWN = 0.05, 15
+"""Seconds between reads, and how many, while a fill of our own may be what is not booked yet."""
+LOOK_AGAIN_AFTER = SECOND // 2
+"""Between two reads of a position that does not agree with the books."""
 
 
 class HeldBackCheck(Protocol):
@@ -104,6 +109,9 @@ class Lane:
         self._wake = asyncio.Event()
         self._failures = 0
         self._not_before = 0
+        self._uncertain: dict[int, tuple[int, int]] = {}
+        """Orders whose position is uncertain: since when (boot time), and when it is read again."""
+        self._reads: dict[int, int] = {}
 
     @property
     def name(self) -> str:
@@ -153,7 +161,10 @@ class Lane:
             self._is_reachable
         )  # asked once: no order may find a broker that the one before it did not
         condition = f"{OPEN} AND state = 'PENDING' AND account = ? AND instrument = ?"
+        now = self._clock.boot()
         for order in orders.where(tx, condition, (self.session.name, self.instrument)):
+            if now < self._uncertain.get(order.id, (0, 0))[1]:
+                continue
             item = self._item(tx, order, reachable=reachable)
             if item is not None:
                 return item
@@ -192,6 +203,7 @@ class Lane:
     # ---------------------------------------------------------------- one order
 
     async def _place(self, item: _Item) -> None:
+        since = self._uncertain.get(item.order_id, (self._clock.boot(), 0))[0]
         try:
             view = await self._ask(item)
             decision = await self._writer.run(
@@ -203,6 +215,7 @@ class Lane:
                     view,
                     self._clock.now(),
                     reachable=self._is_reachable,
+                    uncertain_for=self._clock.boot() - since,
                 )
             )
         except LedgerUnavailable:
@@ -215,10 +228,27 @@ class Lane:
             reason = f"INTERNAL {type(error).__name__}: {error}"[:300]
             await self._writer.run(lambda tx: self._give_up(tx, item.order_id, reason))
             return
+        if isinstance(decision, Uncertain):
+            await self._read_again(item.order_id, since, by_own=decision.by_own)
+            return
+        self._uncertain.pop(item.order_id, None)
+        self._reads.pop(item.order_id, None)
         if isinstance(decision, Send):
             await self._send(decision)
         elif isinstance(decision, Waits | Over) and decision.cancel:
             self.session.nudge()
+
+    async def _read_again(self, order_id: int, since: int, *, by_own: bool) -> None:
+        """A fill of ours is booked in a moment: for that the lane stands. Else others go on meanwhile."""
+        reads = self._reads.get(order_id, 0)
+        if by_own and reads < READS_FOR_OWN:
+            self._reads[order_id] = reads + 1
+            self._uncertain[order_id] = (since, 0)
+            self.session.nudge()
+            await asyncio.sleep(READ_AGAIN)
+            return
+        self._uncertain[order_id] = (since, self._clock.boot() + LOOK_AGAIN_AFTER)
+        self.session.reconcile_soon()
 
     async def _ask(self, item: _Item) -> View | None:
         """What the broker says, where the order needs it and it can be asked; else the order waits for it."""

@@ -13,7 +13,7 @@ from app.brokers.base import IdClass
 from app.claims.admission import CLAIMED_AGAIN
 from app.domain.order import UNRESOLVED, State
 from app.domain.risk import TradingState
-from app.execution import resend
+from app.execution import legs, resend
 from app.execution.operator import AccountRules, Answer, Decision, NotDone, Seen, check_seen, the_order
 from app.execution.ruling import claim_of, trading_state
 from app.ledger import orders
@@ -113,7 +113,10 @@ def _sent_elsewhere(tx: Transaction, order: Order) -> str | None:
         "WHERE o.claim_id = ? AND o.account = ? AND o.leg = ? ORDER BY t.id DESC LIMIT 1",
         (order.claim_id, order.account, order.leg),
     )
-    now = tx.one("SELECT identity, endpoint FROM accounts WHERE name = ?", (order.account,))
+    now = tx.one(
+        "SELECT coalesce(answering, identity), coalesce(answering_at, endpoint) FROM accounts WHERE name = ?",
+        (order.account,),
+    )
     if row is None or now is None or tuple(row) == tuple(now):
         return None
     return f"was sent to another account ({row[0]}): send the alert again"
@@ -197,6 +200,10 @@ def _again(tx: Transaction, order: Order, rules: AccountRules, decision: Decisio
 def _next_generation(tx: Transaction, order: Order, not_after: int | None, now: int) -> Order:
     row: dict[str, Value] = {name: getattr(order, name) for name in _COPIED}
     purpose = order.purpose if order.purpose in ("exit", "cancel") else "undecided"
+    if legs.opens_behind_a_close(order):
+        assert order.side is not None
+        assert order.quantity is not None
+        purpose, row = "entry", {**row, "side": order.side.value, "quantity": plain(order.quantity)}
     prices = (("limit_price", order.limit_price), ("stop_price", order.stop_price))
     number = tx.insert(
         "orders",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from app.brokers.base import Account as BrokerAccount
-from app.brokers.base import Broker
+from app.brokers.base import Broker, InstrumentRules, Market
 from app.clock import SECOND
 from app.domain.risk import Limits
 from app.domain.sizing import SMALLEST_STEP, WIDE, ZERO, round_down, worth
@@ -54,10 +54,12 @@ class Policy:
             allow_short=self.account.allow_short,
             symbol_allowed=self.account.allows(symbol),
             places_brackets=self.account.brackets == "place",
+            price_collar=self.risk.price_collar,
+            queues_when_closed=self.account.when_closed == "queue",
         )
 
     def entry_size(self, asked: Decimal | None, price: Decimal | None, equity: Decimal) -> Decimal | None:
-        """The units of an entry by the account's sizing, rounded down.
+        """The units of an entry by the account's sizing, rounded down; `price` is what one unit is worth.
 
         Zero where the signal states none; None where it takes a price and there is none.
         """
@@ -116,5 +118,14 @@ class View:
     price: Decimal | None
     priced_by_payload: bool
     books: tuple[Book, ...]
+    market: Market
+    rules: InstrumentRules
+    last_fill: int
+    """The ledger's newest fill when the look began: the cash was read after it."""
+    flips_in_one_order: bool = True
+    clock_offset: int = 0
+    """The venue's clock minus ours, as it was last measured, in microseconds."""
+    expires: bool = False
+    """Whether the venue keeps the arrival deadline of a request itself."""
     known_as: str | None = None
     """A client order id of this order's that the broker knows although nothing was sent (HOLES H39)."""

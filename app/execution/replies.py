@@ -54,6 +54,10 @@ def record_reply(tx: Transaction, order_id: int, attempt_id: int, reply: SubmitR
             return place(tx, order, placed, now, actor=actor)
         case Refused(code=code, detail=detail):
             reason = f"REFUSED {code} {detail}".strip()
+            if resend.had_left_before(tx, order.id, attempt_id):
+                # A refusal is about the try that it answers: one before it may have got there, and may be
+                # the very reason (facts/brokers-and-reconciliation.md 4.4).
+                return orders.move(tx, order, State.AMBIGUOUS, at=now, actor=actor, reason=reason)
             status = OrdStatus.REJECTED.value
             return orders.move(
                 tx, order, State.NOT_PLACED, at=now, actor=actor, reason=reason, ord_status=status
@@ -191,12 +195,14 @@ def _overfill(order: Order) -> str | None:
     return f"OVERFILLED the broker filled {filled} of {ordered} ordered"
 
 
-def record_absence(tx: Transaction, order_id: int, identity: str, now: int, *, proof: str) -> Order:
+def record_absence(
+    tx: Transaction, order_id: int, identity: str, now: int, *, proof: str, detail: str = ""
+) -> Order:
     """The order is proved absent: NOT_PLACED, with the look that proves it. Raises LostUpdate."""
     order = orders.get(tx, order_id)
     if order.state is not State.AMBIGUOUS:
         raise LostUpdate(f"{order.name} is {order.state}, not AMBIGUOUS")
-    add_evidence(tx, order_id, identity, now, look=proof, result="absent")
+    add_evidence(tx, order_id, identity, now, look=proof, result="absent", detail=detail)
     return orders.move(
         tx,
         order,

@@ -17,7 +17,7 @@ from app.domain.book import reads_as_exit
 from app.domain.order import State
 from app.domain.risk import Age, Denial, TradingState, denial, halted, stale
 from app.domain.signal import Action, OrderType, Signal
-from app.execution import exposure, resend
+from app.execution import exposure, legs, resend
 from app.execution.policy import Policy
 from app.ledger.orders import OPERATOR_SOURCE, Order
 from app.ledger.transaction import Transaction
@@ -134,7 +134,8 @@ def judge(
         return _unanswered(order, now)
     if order.cancel_requested:
         return Denied(denial(resend.canceled_by(tx, order)))
-    books = exposure.reach(tx, order)
+    opens_only = legs.opens_behind_a_close(order)
+    books = () if opens_only else exposure.reach(tx, order)
     exits = any(reads_as_exit(signal, book) for book in books)
     # What turns a position closes it first: that half must not be lost, however late it is.
     closes = exits or any(_turns(signal, book) for book in books)
@@ -152,7 +153,13 @@ def judge(
         late = halted(trading, opens=True) or stale(age_of(order, policy, earlier, now))
         if late is not None:
             return Denied(late)
+    before = legs.leg_before(tx, order) if opens_only else None
+    broken = legs.broken(before)
+    if broken is not None:
+        return Denied(broken)
     wait = _what_it_waits_for(tx, order, policy, now, closes=closes)
+    if wait is None and before is not None and before.state is not State.DONE:
+        wait = Wait(f"{WAITING}{before.name}", closes=False)
     if wait is not None:
         return wait
     if not reachable:

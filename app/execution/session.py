@@ -9,21 +9,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
-from app.brokers.base import Account, Broker, LookupFailed
-from app.clock import Clock
+from app.brokers.base import Account, Broker, LookupFailed, RateLimited
+from app.clock import SECOND, Clock
 from app.domain import absence
 from app.domain.order import State
-from app.execution import exposure, replies
+from app.execution import identity
 from app.execution.bounded import BoundedBroker
 from app.execution.days import day_of
+from app.execution.following import Following
+from app.execution.identity import CLEARED, Standing
 from app.execution.policy import AccountSetup, View
-from app.execution.reconciler import Report, reconcile
+from app.execution.reconciler import reconcile
+from app.execution.report import Report
 from app.execution.resolver import resolve
+from app.execution.viewing import look
 from app.ledger import orders
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.orders import OPEN, Order
@@ -36,11 +40,20 @@ log = structlog.get_logger(__name__)
 LOOKS = (0.5, 1.0, 2.0, 5.0)
 """Seconds between looks at what is open, the last one for ever; the broker's own sign comes before (H4)."""
 RECONNECT = (0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
+PAUSE = 5 * SECOND
+"""After an answer that asks for a pause and does not say how long."""
+SOON = 5 * SECOND
+"""Between passes while something does not agree."""
+MOST_LOOKS = 5
+"""Working orders that are looked up in one round where the venue counts requests."""
+SKEW_WARNS, SKEW_BLOCKS = SECOND // 2, 2 * SECOND
+"""How far our clock may be from the venue's (facts/brokers-and-reconciliation.md 4.9)."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountFact:
-    """`word` is `connecting`, `reconciling`, `ready`, `failing` or `stopped`; `reason` is a sentence."""
+    """`word` is `connecting`, `reconciling`, `ready`, `blocked` (it reads and sends nothing), `failing` or
+    `stopped`; `reason` is a sentence."""
 
     name: str
     word: str
@@ -61,6 +74,7 @@ class Session:
         changed: Callable[[], None],
         *,
         sends: bool = True,
+        peers: Sequence[str] = (),
         steady: Callable[[], bool] = lambda: True,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -83,8 +97,20 @@ class Session:
         self._jitter = jitter
         self._looks: dict[int, tuple[int, int]] = {}
         """Of each order in doubt: how often it was looked up, and when (boot time) it is due again."""
+        self._following = Following(writer, reader, self.broker, clock, setup.policy, jitter)
+        self._peers = peers
         self._account: Account | None = None
         self._remembered: tuple[str, str, str] | None = None
+        self._standing = CLEARED
+        self._blocked_there = ""
+        self._clock_offset: int | None = None
+        """The venue's clock minus ours, as the last pass has measured it."""
+        self._last_result = ""
+        self._last_pass = 0
+        self._reconcile_due = False
+        self._paused_until = 0
+        self._trouble = ""
+        self._turn = 0
         self._failures = 0
         self._fact = AccountFact(self.name, "connecting", "not connected yet")
 
@@ -120,6 +146,7 @@ class Session:
         cause = "start"
         reason = ""
         while True:
+            pause = 0.0
             try:
                 await self._connect(cause)
                 cause = "reconnect"
@@ -129,13 +156,14 @@ class Session:
                 continue
             except (LookupFailed, LedgerUnavailable) as error:
                 reason = str(error) or type(error).__name__
+                pause = (error.retry_after or 0) / SECOND if isinstance(error, RateLimited) else 0.0
                 log.warning("account not ready", account=self.name, error=reason)
             except Exception as error:
                 reason = f"an error in Onefill: {error!r}"
                 log.exception("account session failed", account=self.name, error=repr(error))
             self.ready.clear()
             self._say("failing", reason)
-            await asyncio.sleep(RECONNECT[min(self._failures, len(RECONNECT) - 1)])
+            await asyncio.sleep(max(pause, RECONNECT[min(self._failures, len(RECONNECT) - 1)]))
             self._failures += 1
 
     async def close(self) -> None:
@@ -145,13 +173,9 @@ class Session:
 
     async def view(self, instrument: str) -> View:
         """What the broker says right now about the account and one instrument. Raises LookupFailed."""
-        books = await self._reader.call(
-            lambda db: tuple(orders.books(Transaction(db, set()), self.name, instrument))
-        )
-        account = self._same(await self.broker.account())
-        position = await self.broker.position(instrument)
-        quote = await self.broker.quote(instrument)
-        return View(account, position, quote, self.broker.facts.priced_by_payload, books)
+        seen = await look(self._reader, self.broker, self.name, instrument, self._clock_offset or 0)
+        self._same(seen.account)
+        return seen
 
     @contextlib.asynccontextmanager
     async def asked(self) -> AsyncIterator[Account]:
@@ -161,18 +185,30 @@ class Session:
             yield self._same(await self.broker.account())
 
     async def reconcile(self, cause: str) -> Report:
-        """One complete pass against the broker, recorded whatever it finds; FAILED where it cannot read."""
+        """One pass against the broker, recorded whatever it finds; FAILED where it cannot read."""
+        if self._account is None or not self._standing.may_read:
+            # Not open, or not ours to compare with: nothing was read, and nothing is written.
+            now = self._clock.now()
+            return Report(self.name, cause, now, now, reason=self._standing.reason or self._fact.reason)
         async with self._looking:
-            return await reconcile(
+            report = await reconcile(
                 self._writer,
                 self._reader,
                 self.broker,
-                self.name,
+                self.policy,
+                self._known_account(),
                 self._clock,
                 cause,
-                self.policy.drift_tolerance,
-                self.policy.ghost_watch,
             )
+        self._last_result = report.result
+        if report.clock_offset is not None:
+            self._clock_offset = report.clock_offset
+        return report
+
+    def reconcile_soon(self) -> None:
+        """Something does not agree: a pass is due before its time."""
+        self._reconcile_due = True
+        self.nudge()
 
     # ---------------------------------------------------------------- the session's life
 
@@ -180,20 +216,20 @@ class Session:
         self._old.clear()
         self._say("connecting", "opening the session")
         self._account = await self.broker.connect()
-        await self._remember(self._account)
-        self._say("reconciling", "comparing the ledger with the broker")
-        self._looks.clear()
-        await self._resolve_all()
-        await self._reconcile_or_fail(cause)
+        standing = await self._remember(self._account)
+        if standing.may_read:
+            self._say("reconciling", "comparing the ledger with the broker")
+            self._looks.clear()
+            await self._resolve_all()
+            await self._reconcile_or_fail(cause, first=True)
         if self._old.is_set():
             return  # it jumped again meanwhile
-        self.ready.set()
-        self._say("ready", f"{self.policy.account.broker} account, orders are sent")
+        self._say_where_it_stands()
         self.nudge()
 
     async def _look_after(self) -> None:
         """Until the session is old."""
-        last_pass, looks = self._clock.boot(), 0
+        self._last_pass, looks = self._clock.boot(), 0
         while not self._old.is_set():
             try:
                 async with asyncio.timeout(LOOKS[min(looks, len(LOOKS) - 1)]):
@@ -204,68 +240,87 @@ class Session:
             self._activity.clear()
             if self._old.is_set():
                 return
-            await self._resolve_all()
-            for order in await self._orders(State.WORKING):
-                await self._look_at(order)
-            if self._clock.boot() - last_pass >= self._interval:
-                await self._remember(self._same(await self.broker.account()))
-                await self._reconcile_or_fail("timer")
-                last_pass = self._clock.boot()
-            self._failures = 0
+            if self._clock.boot() < self._paused_until:
+                continue
+            try:
+                await self._look_around()
+            except RateLimited as limited:
+                # The venue wants to be left alone: no failure, and evidence of nothing.
+                pause = PAUSE if limited.retry_after is None else limited.retry_after
+                self._paused_until = self._clock.boot() + pause
+                log.info("looks pause", account=self.name, seconds=pause / SECOND, why=str(limited))
 
-    async def _reconcile_or_fail(self, cause: str) -> None:
+    async def _look_around(self) -> None:
+        """One round: what is in doubt, what is working, and what is due."""
+        due = self._clock.boot() - self._last_pass >= self._interval_now()
+        if not self._standing.may_read:
+            if due:
+                self._last_pass = self._clock.boot()
+                await self._remember(self._same(await self.broker.account()))
+            return
+        trouble = await self._resolve_all()
+        trouble = await self._look_at_working() or trouble
+        if due:
+            self._reconcile_due = False
+            await self._remember(self._same(await self.broker.account()))
+            await self._reconcile_or_fail("timer")
+            self._last_pass = self._clock.boot()
+        self._trouble = trouble
+        self._say_where_it_stands()
+        self._failures = 0
+
+    def _interval_now(self) -> int:
+        """A pass that was asked for, or that a wrong clock waits for, comes sooner."""
+        soon = self._reconcile_due or self._is_skewed or self._last_result == "PARTIAL"
+        return min(self._interval, SOON) if soon else self._interval
+
+    async def _reconcile_or_fail(self, cause: str, *, first: bool = False) -> None:
+        """Nothing is sent before a pass that has read everything (HOLES H38, facts 4.4)."""
         report = await self.reconcile(cause)
-        if report.result == "FAILED":
+        if report.result == "FAILED" or (first and report.result == "PARTIAL"):
             raise LookupFailed(report.reason)
 
-    async def _resolve_all(self) -> None:
-        account = self._known_account()
+    async def _resolve_all(self) -> str:
+        """Looks what is in doubt up, as far as it is due. Returns why a look failed, if one did."""
+        account, trouble = self._known_account(), ""
         unclear = await self._orders(State.AMBIGUOUS)
         self._looks = {order.id: self._looks.get(order.id, (0, 0)) for order in unclear}
         for order in unclear:
             looks, due = self._looks[order.id]
             if self._clock.boot() < due:
                 continue
-            wait = absence.wait(looks + 1, self._jitter())
-            self._looks[order.id] = (looks + 1, self._clock.boot() + wait)
             try:
                 async with self._looking:
-                    await resolve(self._writer, self.broker, account, self._clock, order, self.policy)
+                    failed = await resolve(
+                        self._writer, self.broker, account, self._clock, order, self.policy
+                    )
+                trouble = failed or trouble
             except LostUpdate as error:
                 log.info("order moved meanwhile", order=order.name, error=str(error))
+            wait = absence.wait(looks + 1, self._jitter())
+            self._looks[order.id] = (looks + 1, self._clock.boot() + wait)
+        return trouble
 
-    async def _look_at(self, order: Order) -> None:
-        """Looks one placed order up and books what is new; ends it first where that was asked for."""
-        assert order.client_order_id is not None
-        cid = order.client_order_id
-        try:
-            async with self._looking:
-                if order.cancel_requested and self._sends:
-                    await self.broker.cancel(cid)
-                seen = await self.broker.find(cid)
-                if seen is None:
-                    await self._writer.run(lambda tx: self._gone(tx, order.id))
-                    return
-                if not replies.is_news(order, seen):
-                    return
-                fills = await self.broker.fills(cid)
-                found = seen
-                await self._writer.run(
-                    lambda tx: replies.merge(tx, orders.get(tx, order.id), found, fills, self._clock.now())
-                )
-        except LostUpdate as error:
-            log.info("order moved meanwhile", order=order.name, error=str(error))
-
-    def _gone(self, tx: Transaction, order_id: int) -> None:
-        """Open here, unknown at the broker: nobody guesses what became of it (DESIGN 6)."""
-        order = orders.get(tx, order_id)
-        if order.state is not State.WORKING or not self.broker.facts.absence_is_immediate:
-            return
-        now, account = self._clock.now(), self._known_account()
-        replies.add_evidence(tx, order.id, account.identity, now, look="by id", result="absent")
-        elsewhere = replies.sent_elsewhere(tx, order, account)
-        reason = elsewhere or "MISSING_AT_BROKER open here, gone there"
-        orders.move(tx, order, State.NEEDS_OPERATOR, at=now, actor="resolver", reason=reason)
+    async def _look_at_working(self) -> str:
+        """Looks working orders up; where the venue counts requests only so many a round, in turn."""
+        working = await self._orders(State.WORKING)
+        if self.broker.facts.requests_per_minute is not None and len(working) > MOST_LOOKS:
+            self._turn = (self._turn + MOST_LOOKS) % len(working)
+            working = (working[self._turn :] + working[: self._turn])[:MOST_LOOKS]
+        trouble = ""
+        for order in working:
+            try:
+                async with self._looking:
+                    await self._following.look_at(order, self._known_account(), may_cancel=self._sends)
+            except LostUpdate as error:
+                log.info("order moved meanwhile", order=order.name, error=str(error))
+            except RateLimited:
+                raise
+            except LookupFailed as error:
+                # One order's look is one order's: the others are looked at, and exits go out.
+                trouble = str(error)
+                log.warning("a look failed", order=order.name, error=trouble)
+        return trouble
 
     async def _orders(self, state: State) -> list[Order]:
         where = f"{OPEN} AND account = ? AND state = ?"
@@ -287,24 +342,50 @@ class Session:
             raise LookupFailed(f"another account answers: {account.identity}, not {known.identity}")
         return account
 
-    async def _remember(self, account: Account) -> None:
-        """Keeps the account's identity, and what it was worth when the day began; writes only news."""
+    async def _remember(self, account: Account) -> Standing:
+        """Keeps who answers, and what the account was worth when the day began; writes only news."""
         now = self._clock.now()
         news = (account.identity, account.endpoint, day_of(now, self.policy.risk.day_zone))
-        if news != self._remembered:
-            await self._writer.run(lambda tx: self._write_account(tx, account, now))
+        self._blocked_there = account.blocked
+        if news != self._remembered or not self._standing.may_send:
+            self._standing = await self._writer.run(
+                lambda tx: identity.take(tx, self.policy, account, self._peers, now)
+            )
             self._remembered = news
+        return self._standing
 
-    def _write_account(self, tx: Transaction, account: Account, now: int) -> None:
-        identity, endpoint = account.identity, account.endpoint
-        known = tx.one("SELECT identity, endpoint FROM accounts WHERE name = ?", (self.name,))
-        if known is not None and tuple(known) != (identity, endpoint):
-            sql = "UPDATE accounts SET identity = ?, endpoint = ? WHERE name = ?"
-            tx.change("accounts", sql, (identity, endpoint, self.name))
-            if known[0] is not None:
-                detail = {"was": known[0], "was_at": known[1], "is": identity, "is_at": endpoint}
-                tx.event(now, f"broker:{self.name}", "another account", self.name, detail)
-        exposure.begin_day(tx, self.name, self.policy, account.equity, now)
+    # ---------------------------------------------------------------- its word
+
+    @property
+    def _is_skewed(self) -> bool:
+        return self._clock_offset is not None and abs(self._clock_offset) > SKEW_BLOCKS
+
+    def _say_where_it_stands(self) -> None:
+        """Ready only as who it is, and by a clock that agrees with the venue's."""
+        if self._old.is_set() or self.closing:
+            return
+        if not self._standing.may_send:
+            self.ready.clear()
+            word = "failing" if self._standing.word == "same_account" else "blocked"
+            self._say(word, self._standing.reason)
+            return
+        offset = self._clock_offset or 0
+        said = f"{abs(offset) / SECOND:.1f} s {'behind' if offset > 0 else 'ahead of'} the venue's"
+        if self._is_skewed:
+            self.ready.clear()
+            self._say("blocked", f"this computer's clock is {said}: set it right; nothing is sent until then")
+            return
+        reason = f"{self.policy.account.broker} account, orders are sent"
+        if abs(offset) > SKEW_WARNS:
+            reason += f"; this computer's clock is {said}"
+        if self._blocked_there:
+            reason += f"; the venue takes no orders: {self._blocked_there}"
+        if self._last_result == "PARTIAL":
+            reason += "; the last reconciliation could not read everything"
+        if self._trouble:
+            reason += f"; a look at an order failed: {self._trouble}"
+        self.ready.set()
+        self._say("ready", reason)
 
     def _say(self, word: str, reason: str) -> None:
         if (word, reason) != (self._fact.word, self._fact.reason):

@@ -65,7 +65,15 @@ class Trading:
         self._changed = changed
         self._sessions = {
             name: Session(
-                setup, writer, reader, clock, interval, self._account_changed, sends=sends, steady=steady
+                setup,
+                writer,
+                reader,
+                clock,
+                interval,
+                self._account_changed,
+                sends=sends,
+                peers=tuple(other for other in accounts if other != name),
+                steady=steady,
             )
             for name, setup in accounts.items()
         }

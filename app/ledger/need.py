@@ -38,9 +38,9 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     actions: list[Action] = []
 
 
-ORDER = """o.id, 'O' || o.id AS name, o.account, o.instrument, o.source_id, o.strategy, o.action, o.purpose,
-    o.side, o.quantity, o.filled_quantity, o.state, o.ord_status, o.reason, o.claim_id, o.cancel_requested,
-    o.updated_at, c.symbol, s.name AS source"""
+ORDER = """o.id, 'O' || o.id AS name, o.leg, o.account, o.instrument, o.source_id, o.strategy, o.action,
+    o.purpose, o.side, o.quantity, o.filled_quantity, o.state, o.ord_status, o.reason, o.claim_id,
+    o.cancel_requested, o.updated_at, c.symbol, s.name AS source"""
 FROM = "FROM orders o JOIN claims c ON c.id = o.claim_id JOIN sources s ON s.id = o.source_id"
 OPEN = "o.state NOT IN ('DONE', 'DENIED', 'NOT_PLACED')"
 

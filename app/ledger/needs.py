@@ -45,6 +45,7 @@ _UNSETTLED = """settled_at IS NULL AND (
     OR state = 'DENIED' AND substr(reason, 1, 18) = 'POSITION_UNCERTAIN'
     OR state = 'DENIED' AND substr(reason, 1, 16) = 'STALE unanswered'
     OR state = 'NOT_PLACED' AND substr(reason, 1, 16) = 'CONFIRMED_ABSENT'
+    OR state IN ('DENIED', 'NOT_PLACED') AND leg > 1 AND purpose = 'entry'
 )"""
 """Word for word the condition of the index (schema 004)."""
 # Newest of its leg, and no later order has left the book with nothing of what it held then.
@@ -73,7 +74,8 @@ def _lost_orders(connection: apsw.Connection, _now: int) -> Iterator[Need]:
 
 def _lost_order(row: Row, book: Decimal, may_still_fill: str | None) -> Need:
     reason = row["reason"] or row["ord_status"] or row["state"]
-    is_exit = row["purpose"] in ("exit", "cancel") or row["action"] == "reverse"
+    opens = row["leg"] > 1 and row["purpose"] == "entry"
+    is_exit = row["purpose"] in ("exit", "cancel") or (row["action"] == "reverse" and not opens)
     holds = f"its book still holds {plain(book)}" if book else "its book is flat now"
     if may_still_fill:
         holds += f", and {may_still_fill} may still fill"
@@ -92,6 +94,9 @@ def _lost_order(row: Row, book: Decimal, may_still_fill: str | None) -> Need:
     elif reason.startswith(("DRIFT", "POSITION_UNCERTAIN")):
         text = f"{what} was held back: our books and the broker do not agree"
         severity, kind = ("critical" if is_exit else "warning"), "held_back_by_drift"
+    elif opens and row["state"] == "DENIED":
+        text = f"{what}, the opening half of a turn, was not sent after its closing half; {holds}"
+        severity, kind = "warning", "turn_broken"
     elif not is_exit:
         text = f"The entry {what} never got to the broker, and is not sent again by itself; {holds}"
         severity, kind = "warning", "entry_lost"

@@ -80,6 +80,8 @@ class FaultyBroker:
         """By name of the call (`before_submit`, `after_submit`, `find`, ...)."""
         self.hidden: set[str] = set()
         """Client order ids that no look shows."""
+        self.shows_others = True
+        """Whether the lists show what another hand did; else only the position tells."""
         self.identity: str | None = None
         """The account number that answers instead of the real one."""
         self.calls: Counter[str] = Counter()
@@ -144,10 +146,14 @@ class FaultyBroker:
         await self._stand("after_snapshot")
         return replace(
             found,
-            open_orders=[o for o in found.open_orders if o.client_order_id not in self.hidden],
-            recent_orders=[o for o in found.recent_orders if o.client_order_id not in self.hidden],
-            fills=[f for f in found.fills if f.client_order_id not in self.hidden],
+            open_orders=[o for o in found.open_orders if self._shows(o.client_order_id)],
+            recent_orders=[o for o in found.recent_orders if self._shows(o.client_order_id)],
+            fills=[f for f in found.fills if self._shows(f.client_order_id)],
         )
+
+    def _shows(self, client_order_id: str | None) -> bool:
+        others = client_order_id is None or client_order_id.startswith("hand-")
+        return client_order_id not in self.hidden and (self.shows_others or not others)
 
     async def market(self, instrument: str) -> Market:
         return await self._look("market", lambda: self.real.market(instrument))

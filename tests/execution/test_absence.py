@@ -83,7 +83,7 @@ async def test_h35_a_position_that_no_book_explains_confirms_nothing(tmp_path: P
         faults.paper.held.clear()
 
 
-@pytest.mark.parametrize("call", ["find", "fills", "snapshot", "position"])
+@pytest.mark.parametrize("call", ["find", "snapshot"])
 async def test_h37_a_failed_look_makes_the_ones_before_it_confirm_nothing(tmp_path: Path, call: str) -> None:
     faults = Faults()
     async with desk(tmp_path, wrap=faults.wrap) as d:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.ledger import orders
 from tests.execution.kit import CONFIG, TWO_ACCOUNTS, desk
 
 SHORTS = CONFIG + "allow_short = true\n"
@@ -155,7 +156,9 @@ async def test_symbols_do_not_touch_each_other(tmp_path: Path) -> None:
 
 async def test_less_than_one_step_of_a_book_is_nothing(tmp_path: Path) -> None:
     async with desk(tmp_path) as d:
-        await d.trade(action="buy", quantity="1.000000001")
+        await d.trade(action="buy", quantity="1")
+        dust = ("paper", "AAPL", "tv-id", "", Decimal("0.000000001"))
+        await d.writer.run(lambda tx: orders.add_to_book(tx, *dust))
         sold = await d.trade(action="sell", quantity="1")
         assert sold["quantity"] == "1"
         assert await d.book() == Decimal("0.000000001")

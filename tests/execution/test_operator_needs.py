@@ -10,7 +10,7 @@ from app.brokers.base import DuplicateId, Refused
 from app.clock import SECOND
 from app.engine.operator_commands import COMMANDS
 from app.ledger.transaction import Transaction
-from tests.execution.faults import Faults
+from tests.execution.faults import Faults, FaultyBroker
 from tests.execution.kit import CONFIG, Desk, desk
 from tests.execution.operator_kit import Hand, arrive
 
@@ -328,8 +328,13 @@ async def test_drift_over_several_books_leaves_it_to_the_person_which_is_meant(t
         assert need.actions[0].arguments == {"account": "paper", "symbol": "AAPL"}
 
 
+def _shows_no_others(broker: FaultyBroker) -> None:
+    broker.shows_others = False
+
+
 async def test_drift_stays_although_our_book_comes_to_hold_what_the_broker_held_then(tmp_path: Path) -> None:
-    async with desk(tmp_path) as d:
+    faults = Faults(_shows_no_others)
+    async with desk(tmp_path, wrap=faults.wrap) as d:
         await d.trade(action="buy", quantity="10")
         await d.by_hand("buy", "5")
         await d.trading.reconcile("paper", "button")
@@ -352,7 +357,7 @@ async def test_drift_stays_although_our_book_comes_to_hold_what_the_broker_held_
 
 
 async def test_h37_a_run_that_says_nothing_of_a_symbol_does_not_settle_its_drift(tmp_path: Path) -> None:
-    faults = Faults()
+    faults = Faults(_shows_no_others)
     async with desk(tmp_path, wrap=faults.wrap) as d:
         await d.trade(action="buy", quantity="10")
         await d.by_hand("buy", "5")

@@ -6,6 +6,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -13,6 +14,7 @@ from app.brokers.base import OrderRequest, Snapshot
 from app.brokers.paper import PaperBroker
 from app.clock import SECOND
 from app.domain.signal import OrderType, Side
+from app.execution import reconciler
 from app.execution.reconciler import Report
 from app.ledger import orders
 from tests.execution.faults import Faults, FaultyBroker
@@ -43,7 +45,7 @@ async def test_a_pass_over_an_idle_account_leaves_one_row_and_makes_no_noise(tmp
         first, second = await runs(d)
         assert (first["cause"], second["cause"], second["result"]) == ("start", "button", "OK")
         assert json.loads(second["report"])["positions"] == [
-            {"symbol": "AAPL", "expected": "10", "broker": "10"}
+            {"symbol": "AAPL", "expected": "10", "broker": "10", "drift": "none"}
         ]
         assert not [line for line in d.log if line["log_level"] in ("warning", "error", "critical")]
 
@@ -64,12 +66,17 @@ async def test_drift_is_found_and_nothing_is_done_about_it(tmp_path: Path) -> No
 
 
 async def test_a_difference_of_no_more_than_the_tolerance_is_no_drift(tmp_path: Path) -> None:
-    async with desk(tmp_path) as d:
+    faults = Faults()
+    async with desk(tmp_path, wrap=faults.wrap) as d:
         await d.ready()
+        faults.paper.shows_others = False
         await d.by_hand("buy", "0.00000001")
-        assert [kind for _, kind, _, _ in found(await reconciled(d))] == ["external_fill"]
+        report = await reconciled(d)
+        assert (found(report), report.drift, report.colour) == ([], {"AAPL": "dust"}, "amber")
         await d.by_hand("buy", "0.00000001")
-        assert "drift" in [kind for _, kind, _, _ in found(await reconciled(d))]
+        report = await reconciled(d)
+        assert [kind for _, kind, _, _ in found(report)] == ["drift"]
+        assert (report.drift, report.colour) == ({"AAPL": "unexplained"}, "red")
 
 
 async def test_orders_and_fills_of_another_hand_are_named_and_never_touched(tmp_path: Path) -> None:
@@ -223,7 +230,8 @@ async def test_h37_a_fill_booked_during_the_pass_voids_only_its_own_instrument(t
         await stand.arrived.wait()
         await d.writer.run(_book_a_fill)
         stand.release()
-        (report,) = await passing
+        with patch.object(reconciler, "TRIES", 1):
+            (report,) = await passing
         assert [row[1:3] for row in found(report) if row[1] == "drift"] == [("drift", "MSFT")]
         assert report.active == ["AAPL"]
 

@@ -60,6 +60,7 @@ async def test_h34_an_adapter_that_raises_in_a_look_stops_nothing_for_good(
         await d.deliver(action="buy", quantity="1", price="85")
         d.trading._sessions["paper"].nudge()
         await d.until_logged("the broker adapter failed")
+        await d.until_logged("lane waits for its broker", "a look failed", "account not ready")
         faults.paper.crashing.clear()
         d.clock.advance(15 * SECOND)
         assert [row["state"] for row in await d.settled()] == ["DONE", "DONE"]

@@ -23,6 +23,7 @@ CREATE INDEX orders_needing_eyes ON orders (id) WHERE settled_at IS NULL AND (
     OR state = 'DENIED' AND substr(reason, 1, 18) = 'POSITION_UNCERTAIN'
     OR state = 'DENIED' AND substr(reason, 1, 16) = 'STALE unanswered'
     OR state = 'NOT_PLACED' AND substr(reason, 1, 16) = 'CONFIRMED_ABSENT'
+    OR state IN ('DENIED', 'NOT_PLACED') AND leg > 1 AND purpose = 'entry'
 );
 
 -- Who answers as an account now, where that is not the one that was accepted, or trades money and nobody has
