@@ -36,7 +36,7 @@ def answers(path):
 
 for word in mood():
     if word.isdigit():
-        say(f'lvl=eror msg="terminating with error" err="it failed. ERR_NGROK_{word}" token={config["agent"]["authtoken"]}')
+        say(f'lvl=eror msg="terminating with error" err="it failed. ERR_NGROK_{word}" for {config["agent"]["authtoken"]}')
         sys.exit(1)
 serve(config["agent"]["web_addr"], answers)
 say('lvl=info msg="tunnel session started" obj=tunnels.session')
