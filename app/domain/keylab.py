@@ -51,7 +51,7 @@ class Composition(msgspec.Struct, frozen=True, kw_only=True):
     timeless_window: int | None = 45 * SECOND
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One delivery of the past. `signal_id`: the signal that it was taken for."""
 
     delivery: int
@@ -127,42 +127,57 @@ def _text(value: object) -> str | None:
     return plain(value) if hasattr(value, "as_tuple") else str(value)  # type: ignore[arg-type]
 
 
-def try_out(source_id: str, past: Sequence[Seen], composition: Composition) -> Verdict:
-    """Runs the deliveries of one source, oldest first, through the composition."""
-    found = Verdict()
-    known: dict[str, Seen] = {}
-    first: dict[int, Seen] = {}
-    for seen in past:
+class Trial:
+    """The deliveries of one source, oldest first, through a composition; `verdict` is of those so far."""
+
+    def __init__(self, source_id: str, composition: Composition) -> None:
+        self.verdict = Verdict()
+        self._source_id = source_id
+        self._composition = composition
+        self._known: dict[str, Seen] = {}
+        self._first: dict[int, Seen] = {}
+
+    def feed(self, past: Iterable[Seen]) -> None:
+        for seen in past:
+            self._take(seen)
+
+    def _take(self, seen: Seen) -> None:
+        found, first = self.verdict, self._first.get(seen.signal_id)
         found.deliveries += 1
-        is_copy = seen.signal_id in first
-        made = key_of(source_id, seen, composition)
+        made = key_of(self._source_id, seen, self._composition)
         if made is None:
             found.refused += 1
-            continue
+            return
         key, sent = made
-        before = known.get(key)
-        if before is not None and not _is_open(before, seen, composition, sent):
+        before = self._known.get(key)
+        if before is not None and not _is_open(before, seen, self._composition, sent):
             before = None
-        if not is_copy:
+        if first is None:
             found.signals += 1
+            self._first[seen.signal_id] = seen
         if before is None:
-            known[key] = seen
-            if is_copy:
+            self._known[key] = seen
+            if first is not None:
                 found.let_through += 1
-                _keep(found.let_through_examples, first[seen.signal_id], seen)
+                _keep(found.let_through_examples, first, seen)
         elif before.signal_id == seen.signal_id:
             found.caught += 1
         elif _contradicts(before, seen):
             found.conflicts += 1
             _keep(found.conflict_examples, before, seen)
-        elif not is_copy:
+        elif first is None:
             found.swallowed += 1
             _keep(found.swallowed_examples, before, seen)
         else:
             # A copy that is known under another signal's key: not placed again either way.
             found.caught += 1
-        first.setdefault(seen.signal_id, seen)
-    return found
+
+
+def try_out(source_id: str, past: Sequence[Seen], composition: Composition) -> Verdict:
+    """A whole past at once."""
+    trial = Trial(source_id, composition)
+    trial.feed(past)
+    return trial.verdict
 
 
 def _contradicts(before: Seen, seen: Seen) -> bool:

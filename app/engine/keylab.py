@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import apsw
 
 from app.domain.alert import AlertRules, read_alert
-from app.domain.keylab import Composition, Seen, Verdict, try_out
+from app.domain.keylab import Composition, Seen, Trial, Verdict
 from app.domain.signal import InvalidSignal
 from app.engine.parts import alert_rules
 from app.listener.body import read_body
@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 PIECE = 200
 """Deliveries read at once: about 60 ms of the reader's thread, so that others get their turn."""
+TRIED = 500
+"""Keys that are made at once, for the same reason."""
 MOST = 20_000
 """The newest deliveries that are looked at: more would take minutes and a gigabyte."""
 
@@ -100,6 +102,17 @@ def _seen(row: tuple[Any, ...], body: str, rules: AlertRules) -> Seen | None:
     return Seen(delivery=delivery, signal_id=claim, at=at, alert=alert, header_key=key if in_header else None)
 
 
-async def try_composition(reader: Reads, past: Past, composition: Composition) -> Verdict:
-    """On the reader's thread too: hashing thousands of keys would hold up the loop."""
-    return await reader.call(lambda _: try_out(past.source_id, past.seen, composition))
+async def try_composition(
+    reader: Reads, past: Past, composition: Composition, is_wanted: Callable[[], bool] = lambda: True
+) -> Verdict | None:
+    """On the reader's thread, in pieces too: hashing thousands of keys would hold up the loop and the views.
+
+    None where nobody wants it any more.
+    """
+    trial = Trial(past.source_id, composition)
+    for start in range(0, len(past.seen), TRIED):
+        if not is_wanted():
+            return None
+        piece = past.seen[start : start + TRIED]
+        await reader.call(lambda _, piece=piece: trial.feed(piece))  # type: ignore[misc]
+    return trial.verdict

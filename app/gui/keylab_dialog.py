@@ -285,8 +285,11 @@ class KeyLabDialog(ToolDialog):
             self.run("tries keys", self._try_it(self._past, self.composition, self._asked))
 
     async def _try_it(self, past: Past, composition: Composition, asked: int) -> None:
-        found = await try_composition(self.tools.engine.reader, past, composition)
-        if asked == self._asked and not self.is_over:
+        def is_wanted() -> bool:
+            return asked == self._asked and not self.is_over
+
+        found = await try_composition(self.tools.engine.reader, past, composition, is_wanted)
+        if found is not None and is_wanted():
             self.tried = found
             self._show_numbers()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.clock import SECOND, ManualClock
-from app.domain.keylab import USUAL, Composition
+from app.domain.keylab import USUAL, Composition, Verdict
 from app.domain.times import read_time
 from app.engine import keylab
 from app.engine.keylab import Past, read_past, try_composition
@@ -26,10 +26,17 @@ async def read_whole(open_desk: Desk, settings: Settings, most: int = keylab.MOS
     return pieces[-1]
 
 
+async def tried(open_desk: Desk, past: Past, composition: Composition) -> Verdict:
+    found = await try_composition(open_desk.reader, past, composition)
+    assert found is not None
+    return found
+
+
 async def test_stored_deliveries_are_tried_and_what_is_gone_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keylab, "PIECE", 2)
+    monkeypatch.setattr(keylab, "TRIED", 2)
     settings = await asyncio.to_thread(read_settings, CONFIG)
     clock = ManualClock(AT)
     access = source(id="tv-id", admission=admission("tv-id", "tv"))
@@ -62,9 +69,9 @@ async def test_stored_deliveries_are_tried_and_what_is_gone_is_counted(
         past = await read_whole(open_desk, settings)
         assert [each.delivery for each in past.seen] == [1, 2, 3, 4, 5]
         assert (past.total, past.without_body, past.unreadable) == (5, 0, 0)
-        own = await try_composition(open_desk.reader, past, Composition())
+        own = await tried(open_desk, past, Composition())
         assert (own.signals, own.caught, own.swallowed, own.let_through, own.conflicts) == (3, 2, 0, 0, 0)
-        without = await try_composition(open_desk.reader, past, Composition(fields=USUAL - {"order_id"}))
+        without = await tried(open_desk, past, Composition(fields=USUAL - {"order_id"}))
         assert without.swallowed == 1
         assert without.swallowed_examples[0].other.alert.signal.order_id == "Long 2"
 
@@ -73,3 +80,4 @@ async def test_stored_deliveries_are_tried_and_what_is_gone_is_counted(
         assert (len(past.seen), past.without_body) == (4, 1)
         newest = await read_whole(open_desk, settings, 2)
         assert [each.delivery for each in newest.seen] == [4, 5]
+        assert await try_composition(open_desk.reader, past, Composition(), lambda: False) is None
