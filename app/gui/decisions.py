@@ -98,14 +98,14 @@ class Decisions(QObject):
     def _all_kinds(self) -> dict[str, _Kind]:
         tr = self.tr
         return {
-            "look_again": _Kind(tr("&Look again…"), "Ctrl+Shift+L", self._look_again, say.resolved),
+            "look_again": _Kind(tr("&Look again…"), "Ctrl+Shift+S", self._look_again, say.resolved),
             "placed": _Kind(tr("It is &order X…"), "Ctrl+Shift+O", self._placed, say.resolved),
             "not_placed": _Kind(tr("It was not &placed…"), "Ctrl+Shift+P", self._not_placed, say.resolved),
             "replay": _Kind(tr("Repla&y…"), "Ctrl+Shift+Y", self._replay, say.replayed),
             "admit": _Kind(tr("&Admit as new signal…"), "Ctrl+Shift+A", self._admit, say.admitted),
             "dismiss": _Kind(tr("Put a&way…"), "Ctrl+Shift+D", self._dismiss, say.put_away),
             "cancel": _Kind(tr("&Cancel order…"), "Ctrl+Shift+X", self._cancel, say.canceled),
-            "close": _Kind(tr("Close posit&ion…"), "Ctrl+Shift+K", self._close, say.closed, free=True),
+            "close": _Kind(tr("Close posit&ion…"), "Ctrl+Shift+I", self._close, say.closed, free=True),
             "flatten": _Kind(tr("&Flatten account…"), "Ctrl+Shift+F", self._flatten, say.closed, free=True),
             "book": _Kind(tr("Set &book…"), "Ctrl+Shift+B", self._book, say.booked, free=True),
             "purge": _Kind(tr("P&urge…"), "Ctrl+Shift+G", self._purge, say.purged, free=True),

@@ -22,22 +22,27 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.clock import Clock
 from app.gui.columns import Line
+from app.gui.duplicates import hint, repeat_of
+from app.gui.evidence import UNRESOLVED
 from app.gui.feed import Reader
 from app.gui.notice import ink
 from app.gui.position_page import position_page
+from app.gui.report_page import reconciliation_page
 from app.gui.story import (
     Page,
+    Story,
     event_page,
     fact_page,
     failed_page,
     missing_page,
-    reconciliation_page,
     story_page,
 )
 from app.gui.tab import EmptyState
 from app.gui.theme import Theme, fixed_font, scaled, theme_of
 from app.ledger import queries
+from app.ledger.alike import repeat
 from app.ledger.positions import position
 from app.ledger.reader import read
 from app.tasks import Tasks
@@ -50,8 +55,11 @@ TOPICS = frozenset(
 Make = Callable[[apsw.Connection, Theme], Page]
 
 
-def page_of(name: str, connection: apsw.Connection, theme: Theme) -> Page:
-    """The page of the thing with this id: S, O, D, R or E with a number."""
+def page_of(name: str, connection: apsw.Connection, theme: Theme, now: int) -> Page:
+    """The page of the thing with this id: S, O, D, R or E with a number, or P, account and symbol.
+
+    `now` is UTC in microseconds.
+    """
     kind = name[:1]
     if name.startswith("P "):
         _kind, account, symbol = name.split(" ", 2)
@@ -67,9 +75,23 @@ def page_of(name: str, connection: apsw.Connection, theme: Theme) -> Page:
         sql = "SELECT severity, kind, subject, detail FROM findings WHERE reconciliation_id = ? ORDER BY id"
         return reconciliation_page(rows[0], read(connection, sql, (int(name[1:]),)), theme)
     try:
-        return story_page(queries.story(connection, name), theme)
+        story = queries.story(connection, name)
+        _add_evidence(connection, story, now)
+        return story_page(story, theme)
     except LookupError:
         return missing_page(name, theme)
+
+
+def _add_evidence(connection: apsw.Connection, story: Story, now: int) -> None:
+    """What the page tells beyond the thing's own rows: positions of what is in doubt, a hint at a repeat."""
+    story["now"] = queries.rfc3339(now)
+    for order in story["orders"]:
+        if order["state"] in UNRESOLVED:
+            sql = "SELECT account, instrument FROM orders WHERE id = ?"
+            (row,) = read(connection, sql, (order["number"],))
+            order["position"] = position(connection, row["account"], row["instrument"])
+    if story["kind"] == "delivery" and (found := repeat(connection, int(story["id"][1:]))):
+        story["hint"] = hint(repeat_of(found))
 
 
 class Browser(QTextBrowser):
@@ -93,9 +115,10 @@ class DetailPane(QWidget):
     shown = Signal(str)
     closed = Signal()
 
-    def __init__(self, reader: Reader, tasks: Tasks, parent: QWidget | None = None) -> None:
+    def __init__(self, reader: Reader, clock: Clock, tasks: Tasks, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._reader = reader
+        self._clock = clock
         self._tasks = tasks
         self._wish: str | None = None
         self._again = False
@@ -207,7 +230,7 @@ class DetailPane(QWidget):
                 self._again = False
                 wish, theme = self._wish, theme_of(self.palette())
                 try:
-                    page = await self._reader.call(partial(page_of, wish, theme=theme))
+                    page = await self._reader.call(partial(page_of, wish, theme=theme, now=self._clock.now()))
                 except Exception as error:  # noqa: BLE001 - whatever it is, the pane says so
                     log.warning("the window cannot read a story", id=wish, error=repr(error))
                     page = failed_page(wish, str(error) or type(error).__name__, theme)

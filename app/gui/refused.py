@@ -1,8 +1,12 @@
-"""The view of what did not become a signal: duplicates, conflicts, too old, invalid. Nothing runs here."""
+"""The view of what did not become a signal: duplicates, conflicts, too old, invalid."""
 
 from __future__ import annotations
 
+import time
+
+import structlog
 from PySide6.QtCore import QT_TRANSLATE_NOOP
+from PySide6.QtWidgets import QWidget
 
 from app.gui.columns import (
     TIME,
@@ -16,9 +20,19 @@ from app.gui.columns import (
     time_cell,
     word_cell,
 )
+from app.gui.duplicates import burst_hint, repeat_of
+from app.gui.filters import HOUR
 from app.gui.formats import milliseconds, one_line
+from app.gui.notice import Notice
+from app.gui.tab import LedgerTab, Sources
 from app.gui.words import VERDICTS, look_up
-from app.ledger.reader import Row
+from app.ledger.alike import repeats_since
+from app.ledger.reader import Row, SearchEnded
+
+log = structlog.get_logger(__name__)
+
+HINT_EVERY = 5.0
+"""Seconds between two looks at the repeats of the last hour."""
 
 
 def _(text: str) -> str:
@@ -66,3 +80,37 @@ TABLE = Table(
     counts_chips=True,
     offers=("admit",),
 )
+
+
+class RefusedTab(LedgerTab):
+    """Below the rows: why so many repeats come, where many do."""
+
+    def __init__(self, sources: Sources, parent: QWidget | None = None) -> None:
+        super().__init__(TABLE, sources, parent)
+        self.hint = Notice(self, can_close=False)
+        self._column.addWidget(self.hint)
+        self._hinting = False
+        self._hint_at = 0.0
+
+    def looked(self) -> None:
+        if not self._hinting and time.monotonic() >= self._hint_at:
+            self._hinting = True
+            self.sources.tasks.start("window looks at repeats", self._look())
+
+    async def _look(self) -> None:
+        since = self.sources.clock.now() - HOUR
+        try:
+            rows = await self.sources.finder.call(lambda c: repeats_since(c, since))
+        except SearchEnded:
+            return  # the next look comes
+        except Exception as error:  # noqa: BLE001 - the view itself says what is wrong with the ledger
+            log.warning("the window cannot look at repeats", error=repr(error))
+            return
+        finally:
+            self._hinting = False
+        self._hint_at = time.monotonic() + HINT_EVERY
+        text = burst_hint([repeat_of(row) for row in rows])
+        if not text:
+            self.hint.clear()
+        elif text != self.hint.text:
+            self.hint.say(text, "warning")

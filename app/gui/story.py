@@ -13,6 +13,8 @@ from html import escape
 from typing import Any
 
 from app.gui import timeline
+from app.gui.conflict import conflict_html
+from app.gui.evidence import UNRESOLVED, evidence_html
 from app.gui.formats import (
     both_times,
     duration,
@@ -30,8 +32,6 @@ from app.gui.words import (
     KEY_SOURCES,
     LEVELS,
     ORDER_STATES,
-    RECONCILIATION_RESULTS,
-    SEVERITIES,
     SIDES,
     VERDICTS,
     Word,
@@ -101,6 +101,7 @@ def story_page(story: Story, theme: Theme, zone: tzinfo | None = None) -> Page:
     parts = [
         _summary(writer, story),
         _refusal(writer, story),
+        *(evidence_html(writer, order, story["now"]) for order in story["orders"] if _in_doubt(order, story)),
         _timeline(writer, story),
         *(_order(writer, order) for order in story["orders"]),
         _signal(writer, story),
@@ -140,29 +141,6 @@ def fact_page(name: str, row: dict[str, Any], theme: Theme, zone: tzinfo | None 
     return Page(name, row["part"], row["word"], html, _as_json(said))
 
 
-def reconciliation_page(
-    row: dict[str, Any], findings: list[dict[str, Any]], theme: Theme, zone: tzinfo | None = None
-) -> Page:
-    """One run: how it ended, what it found, and the whole report."""
-    writer = Writer(theme, zone)
-    word = look_up(RECONCILIATION_RESULTS, row["result"])
-    took = duration(microseconds_between(row["started_at"], row["ended_at"]))
-    html = writer.pairs(
-        [
-            (tr("account"), escape(one_line(row["account"]))),
-            (tr("result"), f"{writer.word(word)} {escape(tr(word.help))}"),
-            (tr("started"), escape(both_times(row["started_at"], zone))),
-            (tr("took"), escape(took)),
-            (tr("cause"), escape(one_line(row["cause"]))),
-        ]
-    )
-    html += writer.heading(tr("Findings"))
-    html += _findings(writer, findings) if findings else f"<p>{writer.quiet(tr('Nothing differs.'))}</p>"
-    html += writer.heading(tr("Report")) + writer.code(pretty_json(row["report"]))
-    title = tr("Reconciliation {id}").format(id=row["id"])
-    return Page(row["id"], title, word, html, _as_json({**row, "findings": findings}))
-
-
 def missing_page(name: str, theme: Theme) -> Page:
     text = tr("{id} is not in the ledger any more.").format(id=name)
     return Page(name, name, Word("", "", Tone.QUIET), f"<p>{Writer(theme).quiet(text)}</p>", "{}")
@@ -174,6 +152,10 @@ def failed_page(name: str, why: str, theme: Theme) -> Page:
 
 
 # ------------------------------------------------------------------------------------------ one section each
+
+
+def _in_doubt(order: dict[str, Any], story: Story) -> bool:
+    return order["state"] in UNRESOLVED and "now" in story
 
 
 def _title(story: Story) -> tuple[str, Word]:
@@ -222,14 +204,19 @@ def _refusal(writer: Writer, story: Story) -> str:
     word = look_up(VERDICTS, row["verdict"])
     fields = json.loads(row["fields"]) if row["fields"] else []
     html = f"<p>{writer.word(word)} {escape(tr(word.help))}</p>"
-    return html + writer.pairs(
-        [
-            (tr("reason"), escape(one_line(row["reason"] or ""))),
-            (tr("detail"), escape(one_line(row["detail"] or ""))),
-            (tr("fields"), escape(one_line(", ".join(str(field) for field in fields)))),
-            (tr("answered"), escape(str(row["http_status"] or ""))),
-            (tr("signal"), escape(row["signal"] or "")),
-        ]
+    return (
+        html
+        + writer.pairs(
+            [
+                (tr("reason"), escape(one_line(row["reason"] or ""))),
+                (tr("detail"), escape(one_line(row["detail"] or ""))),
+                (tr("fields"), escape(one_line(", ".join(str(field) for field in fields)))),
+                (tr("answered"), escape(str(row["http_status"] or ""))),
+                (tr("signal"), escape(row["signal"] or "")),
+                (tr("hint"), escape(story.get("hint", ""))),
+            ]
+        )
+        + (conflict_html(writer, story, row) if row["verdict"] == "conflict" else "")
     )
 
 
@@ -336,19 +323,6 @@ def _body(writer: Writer, story: Story) -> str:
     if story["body"] is None:
         return title + f"<p>{writer.quiet(tr('Its body was purged.'))}</p>"
     return title + writer.code(pretty_json(story["body"]))
-
-
-def _findings(writer: Writer, findings: list[dict[str, Any]]) -> str:
-    rows = []
-    for each in findings:
-        word = look_up(SEVERITIES, each["severity"])
-        rows.append(
-            f'<tr><td style="padding-right:12px">{writer.word(word)}</td>'
-            f'<td style="padding-right:12px">{escape(one_line(each["subject"]))}</td>'
-            f"<td>{escape(one_line(each['kind'].replace('_', ' ')))}"
-            f"<br>{writer.quiet(one_line(each['detail']))}</td></tr>"
-        )
-    return f'<table cellspacing="0" cellpadding="2">{"".join(rows)}</table>'
 
 
 def _as_json(value: object) -> str:

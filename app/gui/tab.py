@@ -230,6 +230,10 @@ class LedgerTab(QWidget):
             self.charts.refresh()
         if self.definition.counts_chips:
             self._count_chips()
+        self.looked()
+
+    def looked(self) -> None:
+        """After each look; for what a view tells beside its rows."""
 
     def _count_chips(self) -> None:
         """Now and then: it is one pass over all rows."""

@@ -23,7 +23,6 @@ def make_views(engine: EngineView, sources: Sources, parent: QWidget) -> dict[st
         table.name: LedgerTab(table, sources, parent)
         for table in (
             signals.TABLE,
-            refused.TABLE,
             orders.TABLE,
             fills.TABLE,
             reconciliation.TABLE,
@@ -33,7 +32,7 @@ def make_views(engine: EngineView, sources: Sources, parent: QWidget) -> dict[st
     views = (
         NeedsTab(sources, parent),
         listed["signals"],
-        listed["refused"],
+        refused.RefusedTab(sources, parent),
         listed["orders"],
         listed["fills"],
         held,

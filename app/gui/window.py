@@ -109,7 +109,7 @@ class Window(QMainWindow):
             self.tabs.addTab(view, translated(view.definition.title))
             view.set_actions(actions)
         self.needs.bar.set_actions(actions)
-        self.detail = DetailPane(self._engine.reader, self._tasks, self)
+        self.detail = DetailPane(self._engine.reader, self._engine.clock, self._tasks, self)
         self.splitter = QSplitter(Qt.Orientation.Horizontal, self)
         self.splitter.setChildrenCollapsible(False)
         self.splitter.addWidget(self.tabs)

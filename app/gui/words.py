@@ -106,6 +106,41 @@ POSITION_STATES: Mapping[str, Word] = {
     "unknown": Word("?", _("Not known"), Tone.DOUBT, _("The broker has not told its positions yet.")),
 }
 
+REPORT_COLOURS: Mapping[str, Word] = {
+    "green": Word("✓", _("All well"), Tone.GOOD),
+    "amber": Word("!", _("Worth a look"), Tone.HELD),
+    "red": Word("✕", _("Needs a look now"), Tone.BAD),
+}
+
+DRIFTS: Mapping[str, Word] = {
+    "none": Word("✓", _("Agrees"), Tone.GOOD),
+    "dust": Word("·", _("Less than a step"), Tone.QUIET),
+    "pending": Word("…", _("Still moving"), Tone.HELD),
+    "explained_external": Word("i", _("Another's, explained"), Tone.SAME),
+    "unexplained": Word("!", _("Unexplained"), Tone.BAD),
+    "unknown": Word("?", _("UNKNOWN"), Tone.DOUBT),
+}
+"""Why a position is off."""
+
+SECTIONS: Mapping[str, str] = {
+    "clock": _("clock"),
+    "positions": _("positions"),
+    "open_orders": _("open orders"),
+    "recent_orders": _("closed orders"),
+    "fills": _("fills"),
+    "account": _("account"),
+}
+
+REPORT_LISTS: Mapping[str, str] = {
+    "ghosts": _("Called absent, there after all"),
+    "conflicts": _("Contradictions"),
+    "missing_at_broker": _("Open here, unknown to the broker"),
+    "ambiguous": _("Of unknown fate"),
+    "resolved_now": _("Found out by this run"),
+    "unknown_at_us": _("Not ours, not touched"),
+}
+"""Of a run's report, the lists of orders, worst first."""
+
 SEVERITIES: Mapping[str, Word] = {
     "info": Word("i", _("Note"), Tone.QUIET),
     "warning": Word("!", _("Warning"), Tone.HELD),

@@ -26,8 +26,10 @@ STATES = ("differs", "unknown", "moved", "agrees")
 def positions(connection: apsw.Connection) -> list[Row]:
     """One row an account and symbol where either side holds something, worst first.
 
-    `{"account", "symbol", "expected", "broker", "difference", "state", "as_of", "run", "books", "class"}`:
-    decimal texts, `broker` and `difference` None where they are not known.
+    `{"account", "symbol", "expected", "broker", "difference", "state", "as_of", "run", "books", "external",
+    "class"}`:
+    decimal texts, `broker` and `difference` None where they are not known. `external` is what is known to be
+    another's.
     """
     rows: list[Row] = []
     for account in [row["name"] for row in read(connection, "SELECT name FROM accounts ORDER BY name")]:
@@ -65,14 +67,14 @@ def _row(
     run: Row | None,
     said: dict[str, Any],
 ) -> Row:
-    then = Decimal(str(said.get("expected") or 0))
+    then, others = (Decimal(str(said.get(name) or 0)) for name in ("expected", "external"))
     if theirs is None or run is None:
         state, difference = "unknown", None
     elif ours != then:
         # What the broker held then is not what it holds now.
         state, difference = "moved", None
     else:
-        difference = WIDE.subtract(theirs, ours)
+        difference = WIDE.subtract(theirs, WIDE.add(ours, others))
         state = "differs" if difference else "agrees"
     return {
         "account": account,
@@ -88,7 +90,8 @@ def _row(
             for book in held
             if Decimal(book["quantity"])
         ],
-        "class": said.get("drift_class"),
+        "external": said.get("external"),
+        "class": said.get("drift"),
     }
 
 

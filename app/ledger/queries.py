@@ -200,7 +200,8 @@ def story(connection: apsw.Connection, name: str) -> dict[str, Any]:
     `{"id", "kind", "signal", "deliveries", "orders": [{..., "attempts", "evidence", "fills"}], "events",
     "body"}`: rows as the views spell them, newest delivery first, orders and events oldest first. `signal`
     has the parsed alert as JSON under `parsed`, and is None for a delivery that claimed nothing. `body` is
-    the stored body (of the delivery, else of the signal's first one), None once it was purged.
+    the stored body (of the delivery, else of the signal's first one), None once it was purged; `first_body`,
+    for a delivery, that of the one that was accepted.
     LookupError if there is no such thing.
     """
     kind, number = _parse(name)
@@ -227,6 +228,7 @@ def story(connection: apsw.Connection, name: str) -> dict[str, Any]:
         "orders": orders,
         "events": _events(connection, sorted(subjects)),
         "body": _body(connection, body_of),
+        "first_body": _first_body(connection, claim) if kind == "delivery" else None,
     }
 
 
@@ -312,6 +314,12 @@ def _events(connection: apsw.Connection, subjects: list[str]) -> list[Row]:
         "ORDER BY id LIMIT ?) ORDER BY number"
     )
     return read(connection, sql, (*subjects, STORY_ROWS))
+
+
+def _first_body(connection: apsw.Connection, claim: int | None) -> str | None:
+    """Of what was accepted under the key of a delivery."""
+    sql = "SELECT min(id) AS id FROM deliveries WHERE claim_id = ? AND verdict = 'accepted'"
+    return _body(connection, read(connection, sql, (claim,))[0]["id"])
 
 
 def _body(connection: apsw.Connection, delivery: int | None) -> str | None:

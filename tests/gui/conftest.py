@@ -55,6 +55,8 @@ async def window(engine: StandIn) -> AsyncIterator[Window]:
     made = Window(engine)
     made.show()
     await until(lambda: made.current.is_empty or made.current.is_shown_as_table)
+    # pytest-qt lets events run after the fixtures, without a loop: nothing may be due then.
+    await until(lambda: not made.coalescer.timer.isActive())
     _open.append(made)
     yield made
     _open.remove(made)

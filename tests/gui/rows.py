@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -279,11 +279,22 @@ def add_reconciliation(
     findings: Sequence[tuple[str, str, str, str]] = (),
     cause: str = "timer",
     positions: Sequence[dict[str, str]] = (),
+    failed: Mapping[str, str] | None = None,
 ) -> int:
     """`findings`: (severity, kind, subject, detail); `positions`: symbol, expected, broker."""
     prepare(tx)
-    held = list(positions) or [{"symbol": "AAPL", "expected": "10", "broker": "10"}]
-    report = {"orders": "complete", "fills": "complete", "positions": held}
+    held = list(positions) or [
+        {"symbol": symbol, "expected": net, "broker": net, "drift": "none"}
+        for symbol, net in tx.execute("SELECT instrument, net FROM books WHERE account = ?", (ACCOUNT,))
+    ]
+    sections = dict.fromkeys(("clock", "positions", "open_orders", "recent_orders", "fills"), "ok")
+    report = {
+        "colour": "green" if result == "OK" else "amber",
+        "sections": sections | dict(failed or {}),
+        "matched": len(held),
+        "positions": held,
+        "requests": 5,
+    }
     run = tx.insert(
         "reconciliations",
         {
