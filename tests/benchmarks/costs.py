@@ -97,7 +97,7 @@ def _on_the_loop(alerts: Alerts, rounds: int) -> Iterator[Cost]:
 
 
 def _log_line(folder: Path, rounds: int) -> Iterator[Cost]:
-    """The line that each delivery leaves: what the loop pays, and all of it with the log's own thread."""
+    """The line that a refused delivery leaves: what the loop pays, and all of it with the log's own thread."""
     log = structlog.get_logger("app.listener.server")
 
     def line() -> None:
@@ -106,7 +106,7 @@ def _log_line(folder: Path, rounds: int) -> Iterator[Cost]:
     times = 50
     stop = start_logging(folder)
     try:
-        yield _alone("log line, its part on the loop", "loop", line, rounds, times)
+        yield _alone("log line of a refused one, its part on the loop", "loop", line, rounds, times)
     finally:
         stop()
     stop = start_logging(folder)
@@ -115,7 +115,7 @@ def _log_line(folder: Path, rounds: int) -> Iterator[Cost]:
         line()
     stop()
     spent = time.process_time_ns() - began
-    yield Cost("log line, with its own thread", "log", spent / 1e3 / times / rounds)
+    yield Cost("log line of a refused one, with its own thread", "log", spent / 1e3 / times / rounds)
 
 
 # ------------------------------------------------------------------------------------------------- the writer
@@ -159,15 +159,15 @@ def _on_the_writer(connection: apsw.Connection, alerts: Alerts, rounds: int) -> 
             connection.execute("RELEASE operation", can_cache=False)
             ids.append(verdict.delivery_id)
         claimed = time.thread_time_ns()
+        tx = Transaction(connection, set())
+        connection.execute("SAVEPOINT operation", can_cache=False)
         for number in ids[-BATCH:]:
-            tx = Transaction(connection, set())
-            connection.execute("SAVEPOINT operation", can_cache=False)
             tx.change(
                 "deliveries",
                 "UPDATE deliveries SET http_status = ?, ack_us = ? WHERE id = ?",
                 (200, 1_000, number),
             )
-            connection.execute("RELEASE operation", can_cache=False)
+        connection.execute("RELEASE operation", can_cache=False)
         answered, wall = time.thread_time_ns(), time.perf_counter_ns()
         connection.execute("COMMIT", can_cache=False)
         spent["claim"].append((claimed - began) / 1e3 / BATCH)

@@ -108,8 +108,8 @@ def _in_turns(plan: Plan, load: Load, receivers: dict[tuple[str, str], Receiver]
     for number in range(plan.rounds):
         for connections in CONNECTIONS:
             for loop, kind in _order(list(receivers), number):
-                sample = _sample(plan, load, receivers[loop, kind], connections)
-                runs[loop, kind, connections].samples.append(sample)
+                taken = sample(plan, load, receivers[loop, kind], connections)
+                runs[loop, kind, connections].samples.append(taken)
     return list(runs.values())
 
 
@@ -118,7 +118,7 @@ def _order(names: Sequence[tuple[str, str]], number: int) -> Sequence[tuple[str,
     return names if number % 2 == 0 else names[::-1]
 
 
-def _sample(plan: Plan, load: Load, receiver: Receiver, connections: int) -> Sample:
+def sample(plan: Plan, load: Load, receiver: Receiver, connections: int) -> Sample:
     receiver.reset()
     result = load.run(receiver.job(connections=connections, seconds=plan.seconds, warm_up=plan.warm_up))
     stats: Stats = receiver.stats()

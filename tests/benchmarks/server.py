@@ -16,12 +16,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import apsw
 import msgspec
 from aiohttp import web
 
+from app.claims.base import ClaimStore
 from app.claims.ledger_store import LedgerClaimStore
 from app.clock import SystemClock
 from app.engine import Engine
@@ -85,7 +86,15 @@ class Bare:
 
 @contextlib.asynccontextmanager
 async def bare(home: Path, *, commits: bool) -> AsyncIterator[Bare]:
-    receiver = Bare(_one_row(home) if commits else None)
+    async with serving(Bare(_one_row(home) if commits else None)) as receiver:
+        yield receiver
+
+
+B = TypeVar("B", bound=Bare)
+
+
+@contextlib.asynccontextmanager
+async def serving(receiver: B) -> AsyncIterator[B]:
     application = web.Application()
     application.router.add_post("/hook/{source}/{token}", receiver.handle)
     runner = web.AppRunner(application, access_log=None)
@@ -142,7 +151,9 @@ class Onefill:
 
 
 @contextlib.asynccontextmanager
-async def door(home: Path, *, counted: bool = False) -> AsyncIterator[Onefill]:
+async def door(
+    home: Path, *, counted: bool = False, store: ClaimStore | None = None
+) -> AsyncIterator[Onefill]:
     """Door, claims and ledger as the engine builds them, log included; no lanes behind it."""
     vfs = CountingVFS() if counted else None
     clock, tasks = SystemClock(), Tasks()
@@ -152,7 +163,7 @@ async def door(home: Path, *, counted: bool = False) -> AsyncIterator[Onefill]:
         host=HOST,
         port=0,
         sources=door_sources(opened.settings, opened.credentials, {}),
-        store=LedgerClaimStore(writer, clock, instrument_of),
+        store=store or LedgerClaimStore(writer, clock, instrument_of),
         clock=clock,
         tasks=tasks,
         health=lambda: "ok",
@@ -278,7 +289,9 @@ KINDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Receiver]]] = {
 
 
 async def run(kind: str, home: Path) -> None:
-    async with KINDS[kind](home) as receiver:
+    from tests.benchmarks.stubs import KINDS as STUBS
+
+    async with (KINDS | STUBS)[kind](home) as receiver:
         await Console(receiver).serve()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.benchmarks.ceiling import NAMES
 from tests.benchmarks.processes import ROOT
 from tests.benchmarks.report import Everything
 
@@ -28,6 +29,22 @@ FIGURES = (
     "of it the integrity check",
     "What each step costs alone",
 )
+
+
+def test_the_ceiling_is_measured_beside_a_bare_handler(tmp_path: Path) -> None:
+    options = ("--rounds", "1", "--seconds", "0.2", "--folder", tmp_path)
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.ceiling", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    _, _, *lines = run.stdout.splitlines()
+    assert [line.split("|")[1].strip() for line in lines] == list(NAMES.values())
+    assert "| 1.00 x |" in lines[0]
+    assert list(tmp_path.iterdir()) == [], "the ledgers were left behind"
 
 
 @pytest.mark.timeout(240)
