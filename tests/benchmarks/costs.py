@@ -97,7 +97,7 @@ def _on_the_loop(alerts: Alerts, rounds: int) -> Iterator[Cost]:
 
 
 def _log_line(folder: Path, rounds: int) -> Iterator[Cost]:
-    """The line that a refused delivery leaves: what the loop pays, and all of it with the log's own thread."""
+    """The line that a refused delivery leaves: what the loop pays, and all of it with the log's thread."""
     log = structlog.get_logger("app.listener.server")
 
     def line() -> None:
