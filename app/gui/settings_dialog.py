@@ -14,13 +14,15 @@ from PySide6.QtWidgets import QListWidgetItem, QWidget
 
 from app.gui.dialogs import ask
 from app.gui.settings_draft import Section, SettingsDraft
-from app.gui.settings_form import SettingsForm, spoken, title_of
+from app.gui.settings_form import SettingsForm, one_of, title_of
 from app.gui.settings_frame import SettingsFrame
 from app.gui.settings_secrets import SecretsPage
 from app.gui.settings_trials import try_account, try_source
 from app.gui.tool_dialog import Tools
 
 SETTLED_MS = 250
+TESTS = {"sources": try_source, "accounts": try_account}
+"""By table: what its Test button does."""
 
 
 class SettingsDialog(SettingsFrame):
@@ -40,8 +42,7 @@ class SettingsDialog(SettingsFrame):
         self._settled = QTimer(self, interval=SETTLED_MS, singleShot=True)
         self._settled.timeout.connect(self._try)
         self.list.currentRowChanged.connect(lambda _row: self._show_section())
-        self.add_source.clicked.connect(lambda _checked=False: self._add("sources"))
-        self.add_account.clicked.connect(lambda _checked=False: self._add("accounts"))
+        self.add.clicked.connect(lambda _checked=False: self._add(str(self.new_kind.currentData())))
         self.remove.clicked.connect(lambda _checked=False: self._remove())
         self.test.clicked.connect(lambda _checked=False: self._test())
         self.save.clicked.connect(lambda _checked=False: self._save())
@@ -139,16 +140,17 @@ class SettingsDialog(SettingsFrame):
         return form
 
     def _note(self, section: Section) -> str:
-        if not section.table.array:
-            return ""
         if section.table.name == "sources":
             return self.tr(
                 "A source keeps its name: it is part of the address. Its id names its keys and is never "
                 "changed, or every old signal could get in again. For another name, add another source."
             )
-        return self.tr(
-            "An account keeps its name: orders, books and secrets hang on it. For another name, add another."
-        )
+        if section.table.array:
+            return self.tr(
+                "It keeps its name: what is in the ledger and in the keyring hangs on it. For another name, "
+                "add another one."
+            )
+        return ""
 
     # ------------------------------------------------------------------ typing
 
@@ -226,9 +228,9 @@ class SettingsDialog(SettingsFrame):
         self.undo.setEnabled(changed and not self._saving)
         is_block = section is not None and section.table.array
         self.remove.setVisible(is_block)
-        self.test.setVisible(is_block)
+        self.test.setVisible(section is not None and section.table.name in TESTS)
         if section is not None and is_block:
-            kind = spoken(section.table.name).removesuffix("s").lower()
+            kind = one_of(section.table).lower()
             self.remove.setText(
                 self.tr("Keep it")
                 if section.is_dropped
@@ -239,7 +241,7 @@ class SettingsDialog(SettingsFrame):
             self.test.setToolTip(
                 self.tr("A new one can be tested after the next start.") if section.is_new else ""
             )
-        for widget in (self.add_source, self.add_account, self.new_name):
+        for widget in (self.add, self.new_kind, self.new_name):
             widget.setEnabled(draft is not None and not self._saving)
 
     # ------------------------------------------------------------------ blocks
@@ -260,7 +262,7 @@ class SettingsDialog(SettingsFrame):
         section = draft.add(table, name)
         self._list_sections(section)
         if self.form is not None:
-            self.form.focus_on("accounts" if table == "sources" else "broker")
+            self.form.focus_on(section.table.keys[1 if table != "sources" else 4].name)
         self._changed()
 
     def _changed(self) -> None:
@@ -315,7 +317,7 @@ class SettingsDialog(SettingsFrame):
             self.run(f"tests {section.name}", self._tested(section), self.test)
 
     async def _tested(self, section: Section) -> None:
-        work = try_source if section.table.name == "sources" else try_account
+        work = TESTS[section.table.name]
         self.notice.say(self.tr("Testing {name}…").format(name=section.name), "ok")
         text, level, link = await work(self.tools.engine, section.name)
         if not self.is_over:

@@ -23,7 +23,7 @@ from app.gui.settings_draft import NAMED, OURS, Section
 from app.gui.theme import Tone, scaled, theme_of
 from app.gui.tool_dialog import quiet_label
 from app.settings.forms import choices, default_text
-from app.settings.table import Key
+from app.settings.table import Key, Table
 
 
 class Combo(QComboBox):
@@ -169,4 +169,9 @@ def title_of(section: Section) -> str:
     name = section.table.name
     if not section.table.array:
         return spoken(name)
-    return f"{spoken(name.removesuffix('s'))} {section.name}"
+    return f"{one_of(section.table)} {section.name}"
+
+
+def one_of(table: Table) -> str:
+    """What one block of an array is called: `Source`."""
+    return spoken(table.name.removesuffix("s"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
+    QComboBox,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -14,7 +15,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.gui.settings_form import one_of
 from app.gui.tool_dialog import ToolDialog, Tools
+from app.settings.keys import TABLES
 
 
 class SettingsFrame(ToolDialog):
@@ -39,13 +42,17 @@ class SettingsFrame(ToolDialog):
         )
         self.list = QListWidget(self)
         self.list.setAccessibleName(self.tr("Sections"))
-        self.list.setMaximumWidth(self.fontMetrics().averageCharWidth() * 30)
+        self.list.setMaximumWidth(self.fontMetrics().averageCharWidth() * 40)
         self.pages = QStackedWidget(self)
+        self.new_kind = QComboBox(self)
+        self.new_kind.setAccessibleName(self.tr("What to add"))
+        for table in TABLES:
+            if table.array:
+                self.new_kind.addItem(self.tr("new {kind}").format(kind=one_of(table).lower()), table.name)
         self.new_name = QLineEdit(self)
-        self.new_name.setAccessibleName(self.tr("Name of a new source or account"))
-        self.new_name.setPlaceholderText(self.tr("name of a new one"))
-        self.add_source = self.plain_button(self.tr("&Add source"))
-        self.add_account = self.plain_button(self.tr("Add a&ccount"))
+        self.new_name.setAccessibleName(self.tr("Name of what is added"))
+        self.new_name.setPlaceholderText(self.tr("its name"))
+        self.add = self.plain_button(self.tr("&Add"))
         self.remove = self.plain_button(self.tr("Re&move"))
         self.test = self.plain_button(self.tr("&Test"))
         self.state = QLabel(self)
@@ -61,10 +68,11 @@ class SettingsFrame(ToolDialog):
         left = QVBoxLayout()
         left.setSpacing(8)
         left.addWidget(self.list, 1)
-        left.addWidget(self.new_name)
         row = QHBoxLayout()
-        row.addWidget(self.add_source)
-        row.addWidget(self.add_account)
+        row.setSpacing(6)
+        row.addWidget(self.new_kind)
+        row.addWidget(self.new_name, 1)
+        row.addWidget(self.add)
         left.addLayout(row)
         right = QVBoxLayout()
         right.setSpacing(8)

@@ -12,33 +12,31 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushBu
 from app.gui.settings_draft import Section, SettingsDraft
 from app.gui.theme import scaled
 from app.gui.tool_dialog import ToolDialog, quiet_label
+from app.settings.forms import default_text
 
 FIELDS_OF = {"alpaca": ("key_id", "secret_key"), "paper": ()}
 """By broker: the secrets that it needs. One that is not here can still be typed."""
+TUNNELS_WITH_TOKEN = frozenset({"cloudflared-named", "ngrok"})
 
 
 def secret_names(draft: SettingsDraft) -> list[str]:
-    """The names of the secrets that these settings use, most wanted first."""
-    names = []
-    for section in draft.of("sources"):
-        auth = _said(section, "auth", "path")
-        names.append(f"source.{section.name}.{'secret' if auth == 'body' else 'token'}")
-    for section in draft.of("accounts"):
-        broker = _said(section, "broker", "paper")
-        names += [
-            f"account.{section.name}.{each}" for each in FIELDS_OF.get(broker, ("key_id", "secret_key"))
-        ]
-    names += [
-        f"notice.{section.name}.url"
-        for section in draft.of("notices")
-        if _said(section, "to", "desktop") == "url"
+    """The names of the secrets that these settings use."""
+    names = [
+        f"source.{each.name}.{'secret' if _said(each, 'auth') == 'body' else 'token'}"
+        for each in draft.of("sources")
     ]
+    for section in draft.of("accounts"):
+        wanted = FIELDS_OF.get(_said(section, "broker"), ("key_id", "secret_key"))
+        names += [f"account.{section.name}.{each}" for each in wanted]
+    names += [f"notice.{each.name}.url" for each in draft.of("notices") if _said(each, "to") == "url"]
+    names += ["tunnel.token" for each in draft.of("tunnel") if _said(each, "kind") in TUNNELS_WITH_TOKEN]
     return names
 
 
-def _said(section: Section, name: str, default: str) -> str:
+def _said(section: Section, name: str) -> str:
+    """What counts: what was typed, else the file, else the default."""
     key = next(key for key in section.table.keys if key.name == name)
-    return section.text(key) or default
+    return section.text(key) or default_text(key)
 
 
 class SecretsPage(QWidget):

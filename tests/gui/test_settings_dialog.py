@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QMessageBox
 
 from app.gui.settings_dialog import SettingsDialog
 from app.gui.settings_draft import SettingsDraft
-from app.gui.settings_form import spoken
+from app.gui.settings_form import one_of, spoken
 from app.gui.settings_secrets import SecretsPage, secret_names
 from app.settings import config_path, default_text
 from app.settings.keys import TABLES
@@ -133,10 +133,10 @@ async def test_an_emptied_field_gives_the_default_back(qapp: QApplication, tmp_p
 
 async def test_a_source_is_added_set_up_and_removed_again(qapp: QApplication, tmp_path: Path) -> None:
     async with editing(tmp_path) as (_, dialog):
-        click(dialog.add_source)
+        click(dialog.add)
         assert "Give it a name" in dialog.notice.text
         write(dialog.new_name, "swing")
-        click(dialog.add_source)
+        click(dialog.add)
         assert dialog.list.currentItem().text() == "• Source swing"
         assert not dialog.test.isEnabled()
         await until(lambda: "gets its address and token at the next start" in dialog.state.text())
@@ -161,10 +161,24 @@ async def test_a_source_is_added_set_up_and_removed_again(qapp: QApplication, tm
         ]
 
 
+async def test_every_kind_of_block_can_be_added(qapp: QApplication, tmp_path: Path) -> None:
+    async with editing(tmp_path) as (_, dialog):
+        for table in (table for table in TABLES if table.array):
+            choose(dialog.new_kind, one_of(table).lower())
+            write(dialog.new_name, "another")
+            click(dialog.add)
+            assert dialog.list.currentItem().text() == f"• {one_of(table)} another"
+        await until(dialog.save.isEnabled)
+        click(dialog.save)
+        await until(lambda: "Saved" in dialog.notice.text)
+        raw = parse(await text_of(tmp_path), tmp_path)
+        assert all(raw[table.name][-1]["name"] == "another" for table in TABLES if table.array)
+
+
 async def test_a_bad_name_is_refused_and_a_rename_is_explained(qapp: QApplication, tmp_path: Path) -> None:
     async with editing(tmp_path) as (_, dialog):
         write(dialog.new_name, "Swing Trades")
-        click(dialog.add_source)
+        click(dialog.add)
         await until(lambda: "small letters" in dialog.state.text())
         assert not dialog.save.isEnabled()
         click(dialog.undo)
@@ -301,3 +315,5 @@ def test_typing_a_value_back_is_no_change() -> None:
 def test_the_secrets_that_are_needed_are_named(broker: str, wanted: list[str]) -> None:
     draft = SettingsDraft({"accounts": [{"name": "one", "broker": broker}], "sources": [{"name": "tv"}]})
     assert secret_names(draft) == ["source.tv.token", *(f"account.one.{each}" for each in wanted)]
+    more = SettingsDraft({"tunnel": {"kind": "ngrok"}, "notices": [{"name": "me", "to": "url"}]})
+    assert {"notice.me.url", "tunnel.token"} <= set(secret_names(more))
