@@ -32,9 +32,7 @@ def on_leash(argv: Sequence[str]) -> list[str]:
 
 @cache
 def _setpriv() -> str | None:
-    if not sys.platform.startswith("linux"):
-        return None
-    found = shutil.which("setpriv")
+    found = shutil.which("setpriv") if sys.platform.startswith("linux") else None
     if found is None:
         return None
     try:
@@ -84,7 +82,7 @@ if sys.platform == "win32":
             limits.flags = _KILL_ON_CLOSE
             done = self._kernel.SetInformationJobObject(
                 self._job, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
-            ) and self._kernel.AssignProcessToJobObject(self._job, wintypes.HANDLE(int(process._handle)))
+            ) and self._kernel.AssignProcessToJobObject(self._job, wintypes.HANDLE(int(process._handle)))  # type: ignore[attr-defined]
             if not done:
                 log.warning("the tunnel's program is not tied to this one", error=ctypes.get_last_error())
 

@@ -15,6 +15,8 @@ class Pace:
     """Seconds that the supervisor sleeps at most."""
     look: int = 10 * SECOND
     """The local probe; while it starts, every tick."""
+    copied: int = 2 * SECOND
+    """How often it is looked whether a command says that the address was taken."""
     public: int = 300 * SECOND
     """The probe from outside. More often would eat a free plan: ngrok counts 20,000 a month."""
     first_tries: tuple[int, ...] = (SECOND, 4 * SECOND, 10 * SECOND, 20 * SECOND)

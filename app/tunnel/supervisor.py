@@ -147,7 +147,7 @@ class Supervisor:
     async def _run(self, port: int) -> None:
         await asyncio.to_thread(self._memory.end_orphan)
         while True:
-            self._copied = await asyncio.to_thread(self._memory.copied) or self._copied
+            await self._read_copied()
             try:
                 launch = await self._kind.prepare(port)
                 ending = await self._one_run(launch)
@@ -189,7 +189,7 @@ class Supervisor:
 
     async def _attend(self) -> str | None:
         """Looks until the program is over (None), or until it has to be started anew: why."""
-        self._unready_since = looked = woke = self._clock.boot()
+        self._unready_since = looked = woke = read = self._clock.boot()
         first, cleaned = True, False
         while self._child is None or not self._child.ended.done():
             now = self._clock.boot()
@@ -203,7 +203,9 @@ class Supervisor:
                 if self._look.ready and not cleaned:
                     cleaned = True
                     await self._kind.clean()
-                self._copied = await asyncio.to_thread(self._memory.copied) or self._copied
+            if now - read >= self._pace.copied:
+                read = now
+                await self._read_copied()
             why = self._suspicion()
             if why is not None:
                 return why
@@ -341,6 +343,13 @@ class Supervisor:
             if word != self._word:
                 log.info("tunnel", kind=self._kind.name, word=word, reason=reason)
             self._word, self._reason = word, reason
+            self._changed()
+
+    async def _read_copied(self) -> None:
+        """A command may have kept another one; what a person took in the window may not be kept yet."""
+        found = await asyncio.to_thread(self._memory.copied)
+        if found is not None and (self._copied is None or found.at > self._copied.at):
+            self._copied = found
             self._changed()
 
     async def _keep_copied(self, copied: Copied) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import pytest
 from app.tunnel import CannotStart, Launch, TunnelMemory
 from app.tunnel.child import Child, environment
 from app.tunnel.leash import on_leash
-from app.tunnel.orphan import Mark, end_orphan, mark_of
+from app.tunnel.orphan import Mark, _from_ps, end_orphan, mark_of
 from tests.tunnel.kit import alive, set_mood, stand_in, starts, until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="groups and signals of Unix")
@@ -170,6 +172,18 @@ def test_another_process_with_that_pid_is_left_alone(tmp_path: Path) -> None:
         memory.keep_child(Mark(process.pid, "an earlier boot 123"))
         assert not memory.end_orphan()
         assert process.poll() is None
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="no ps on this system")
+def test_where_there_is_no_proc_ps_says_when_a_process_began() -> None:
+    with sleeper() as process:
+        began = _from_ps(process.pid)
+        assert began is not None
+        assert re.search(r"\d\d:\d\d:\d\d \d{4}$", began)
+        assert _from_ps(process.pid) == began
+        process.kill()
+        process.wait()
+        assert _from_ps(process.pid) is None
 
 
 @pytest.mark.parametrize("pid", [0, 1, os.getpid()])

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import shutil
+import signal
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,10 @@ from app.engine.tunnels import tunnel as fact_of
 from app.failpoint import failpoint
 from app.tunnel import TunnelFacts, TunnelMemory
 from app.tunnel.memory import Copied
+from tests.crash.program import Program
+from tests.crash.program import until as wait_until
 from tests.engine.kit import make_engine, rows, settled, until, word
+from tests.tunnel.kit import alive, stand_in, starts
 from tests.tunnel.vps import Vps, needs_ssh, vps
 
 
@@ -194,3 +199,27 @@ def test_a_port_that_tradingview_does_not_post_to_is_said() -> None:
 def test_what_loses_alerts_is_an_error(word: Any, reached: bool | None, level: str) -> None:
     fact = fact_of(TunnelFacts("ssh", word, "why", "https://a", None, None, reached, 1))
     assert (fact.word, fact.level, fact.reason) == (word, level, "ssh: why")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
+def test_a_killed_program_takes_its_tunnel_with_it_and_the_next_one_has_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    program = stand_in(folder, "cloudflared", "say('INF hello'); wait()")
+    with Program(tmp_path / "home") as running:
+        running.write_config(f'[tunnel]\nkind = "cloudflared-quick"\nprogram = "{program}"\n')
+        running.start()
+        first = await_start(folder, 1)
+        assert alive(first)
+        assert running.fact("tunnel") == "starting"
+        running.end(signal.SIGKILL)
+        wait_until(lambda: not alive(first) or None, "the tunnel to go")
+        running.start()
+        second = await_start(folder, 2)
+        assert second != first
+        assert running.end() < 5
+        wait_until(lambda: not alive(second) or None, "the tunnel to go")
+
+
+def await_start(folder: Path, number: int) -> int:
+    found = wait_until(lambda: starts(folder) if len(starts(folder)) == number else None, "a start")
+    return int(json.loads(found[-1])["pid"])

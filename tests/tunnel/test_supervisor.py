@@ -109,10 +109,12 @@ async def test_what_another_process_copied_is_seen(tmp_path: Path) -> None:
         tunnel.supervisor.note_copied()
         copied = tmp_path / "tunnel" / "copied.json"
         await until(copied.exists)
-        await asyncio.to_thread(copied.write_text, '{"address": "https://old.example.com", "at": 5}')
+        await asyncio.to_thread(
+            copied.write_text, '{"address": "https://a.example.com", "at": 9999999999999999}'
+        )
         await pass_time(clock, 20)
         facts = await tunnel.until_word("address changed")
-        assert facts.copied == "https://old.example.com"
+        assert facts.copied == "https://a.example.com"
 
 
 class Running:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from app.settings import load_or_create
 from app.tunnel import TunnelMemory
+from app.tunnel.memory import Copied
 from tests.cli.kit import refused, run
+from tests.crash.program import Program
+from tests.crash.program import until as wait_until
 
 
 @pytest.fixture
@@ -51,3 +55,22 @@ def test_looking_is_not_taking(home: Path) -> None:
     assert copied is not None
     assert copied.address == "https://hooks.example.com"
     assert (home / "tunnel" / "copied.json").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the control channel of Windows is a pipe")
+def test_a_running_app_says_its_public_address_and_sees_what_was_taken(home: Path) -> None:
+    # Port 9 answers nobody; whether it is reached is not the question here.
+    with Program(home) as running:
+        running.write_config('[tunnel]\nkind = "own"\npublic_url = "http://127.0.0.1:9"\n')
+        TunnelMemory(home).keep_copied(Copied("https://old.example.com", 1))
+        running.start()
+        done = run("url", "tradingview", "--home", home)
+        local, public = done.lines[0].split(" ")[1:]
+        assert local.startswith(f"http://127.0.0.1:{running.port}/hook/tradingview/")
+        assert public == local.replace(f":{running.port}/", ":9/")
+        wait_until(lambda: running.fact("tunnel") == "address changed" or None, "the alarm")
+        report = run("doctor", "--home", home)
+        assert report.code == 2
+        assert any("address changed" in line and "https://old.example.com" in line for line in report.lines)
+        run("url", "--copied", "--home", home)
+        wait_until(lambda: running.fact("tunnel") != "address changed" or None, "quiet")
