@@ -122,7 +122,7 @@ def send(url: str, message: Message) -> str:
 
 def blanked(text: str, url: str) -> str:
     """A library's words without any part of the address."""
-    parts = {part for part in re.split(r"[:/@?&=#,;+\s]+", url) if len(part) >= 3}
+    parts = {part for part in re.split(r"[:/@?&=#,;+\s]+", url.partition("://")[2]) if len(part) >= 3}
     parts |= {unquote(part) for part in parts}
     for part in sorted({url, *parts}, key=len, reverse=True):
         text = re.sub(re.escape(part), BLANK, text, flags=re.IGNORECASE)
