@@ -6,6 +6,7 @@ Data that `explain.py` walks; nothing is decided here.
 from __future__ import annotations
 
 HEADS: dict[str, str] = {
+    "bad_secret": "its secret is wrong",
     "batch_unsupported": "it is a list of orders",
     "body_over_64_kib": "it is too long",
     "contradictory": "it says two different things",
@@ -53,6 +54,7 @@ HEADS: dict[str, str] = {
 }
 
 REMEDIES: dict[str, str] = {
+    "bad_secret": "Put the secret of this source there; Settings, Secrets sets a new one.",
     "batch_unsupported": "Make one alert for each order.",
     "body_over_64_kib": "A message has at most 65,536 bytes; one order needs less than a thousand.",
     "contradictory": "Keep one of the two.",

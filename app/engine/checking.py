@@ -16,6 +16,7 @@ from app.claims.base import Admission, Delivery
 from app.claims.known import Known, look_up
 from app.claims.rows import Case, Context
 from app.domain.alert import Alert, body_secret, read_alert
+from app.domain.alert_builder import SECRET_HERE
 from app.domain.book import ZERO, reads_as_exit
 from app.domain.explain import (
     AccountFacts,
@@ -32,6 +33,7 @@ from app.domain.explain import (
     span,
 )
 from app.domain.explain_words import HEADS, REMEDIES
+from app.domain.fields import each_field, field_of
 from app.domain.freshness import is_stale, refuse_future, signal_age
 from app.domain.key import ChosenKey, HeaderKeys, choose_key, raw_fingerprint
 from app.domain.locate import Mark, field_marks, mark_at, offset_of, offset_of_byte, place_said
@@ -76,13 +78,14 @@ def check_message(
         filled = fill_in(text, question.at)
         if filled.values:
             question = msgspec.structs.replace(question, body=filled.text.encode("utf-8"))
+    check = _Check(settings, source, question, db)
     try:
-        found = _Check(settings, source, question, db).explain()
+        found = check.explain()
     except InvalidSignal as error:
         found = _invalid(error, source, question.body, filled)
     else:
         if found.fields:
-            found = msgspec.structs.replace(found, marks=field_marks(text, found.fields))
+            found = msgspec.structs.replace(found, marks=field_marks(text, check.sent_names(found.fields)))
     return _with_notes(found, filled)
 
 
@@ -94,25 +97,33 @@ class _Check:
         self._source = source
         self._question = question
         self._tx = None if db is None else Transaction(db, set())
+        self._fields: Mapping[str, object] = {}
 
     def explain(self) -> Explanation:
         """The door's checks in the door's order. Raises InvalidSignal."""
         source, question = self._source, self._question
         if len(question.body) > MAX_BODY:
             return refused(TOO_LARGE.http_status, TOO_LARGE.verdict, TOO_LARGE.reason, TOO_LARGE.detail)
-        fields = read_body(question.body)
+        fields = self._fields = read_body(question.body)
         if source.auth == "body":
             secret = body_secret(fields)
             if secret is None:
                 return refused(
                     401, "unauthorized", "missing_secret", "its secret is missing, or there are two"
                 )
-            if question.accepts is not None and not question.accepts(secret):
+            if secret == SECRET_HERE or (question.accepts is not None and not question.accepts(secret)):
                 return refused(401, "unauthorized", "bad_secret", "its secret is not the one of this source")
         alert = read_alert(fields, alert_rules(self._settings, source))
         refuse_future(fields, alert.signal, question.at)
         key = choose_key(source.id, alert, question.headers, key_policy(source))
-        return self._judge(alert, key)
+        found = self._judge(alert, key)
+        if source.auth == "body" and question.accepts is None:
+            return _adding(found, Sentence(Kind.NOTE, "Its secret is compared at the door, not here"))
+        return found
+
+    def sent_names(self, fields: tuple[str, ...]) -> list[str]:
+        """What the message itself calls these fields of a signal."""
+        return [sent.name for sent, folded in each_field(self._fields) if field_of(sent, folded) in fields]
 
     def _judge(self, alert: Alert, key: ChosenKey) -> Explanation:
         books = self._books(alert)

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.alert_builder import (
     OF_A_STRATEGY,
+    SECRET_HERE,
     Choice,
     Size,
     SourceRules,
@@ -332,7 +333,8 @@ class BuilderDialog(ToolDialog):
             return
         self._asked += 1
         at = self.tools.engine.clock.now()
-        question = Question(body=self.message.toPlainText().encode(), at=at, fill=True)
+        text = self.message.toPlainText().replace(SECRET_HERE, "sample")
+        question = Question(body=text.encode(), at=at, fill=True)
         self.run("checks a built message", self._checked(source, question, self._asked))
 
     async def _checked(self, source: Source, question: Question, asked: int) -> None:

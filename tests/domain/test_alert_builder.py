@@ -13,6 +13,7 @@ import pytest
 from app.domain.alert import AlertRules, read_alert
 from app.domain.alert_builder import (
     OF_A_STRATEGY,
+    SECRET_HERE,
     Choice,
     Size,
     SourceRules,
@@ -61,7 +62,7 @@ def test_every_combination_passes_the_checker(rules: str, template: Template, si
     source_rules, more = RULES[rules]
     account = 'sizing = "cash:1000"' if source_rules.accounts_size else ""
     settings = read_settings(CONFIG.format(more=more, account=account))
-    text = message(choice_of(template, size, side), source_rules)
+    text = message(choice_of(template, size, side), source_rules).replace(SECRET_HERE, "my-secret")
     found = check_message(settings, settings.sources[0], Question(body=text.encode(), at=AT, fill=True))
     assert (found.http_status, found.status) == (200, "accepted"), found.text
     assert found.key_source == "derived"

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from app.clock import SECOND, ManualClock
+from app.domain.alert_builder import SECRET_HERE
 from app.domain.explain import Explanation
 from app.domain.key import HeaderKeys
 from app.domain.times import read_time
@@ -138,7 +139,8 @@ async def test_a_known_key_is_a_duplicate_and_another_order_under_it_a_conflict(
         clock.advance(20 * SECOND)
 
         async def ask(**changes: object) -> Explanation:
-            body = json.dumps({**BUY, "key": "demo-1", **changes}).encode()
+            said = {**BUY, "key": "demo-1", **changes}
+            body = json.dumps({name: value for name, value in said.items() if value is not None}).encode()
             question = Question(body=body, at=clock.now())
             return await open_desk.reader.call(
                 lambda db: check_message(settings, settings.sources[0], question, db)
@@ -152,6 +154,8 @@ async def test_a_known_key_is_a_duplicate_and_another_order_under_it_a_conflict(
         assert (other.http_status, other.status, other.reason) == (422, "conflict", "intent_differs")
         assert other.fields == ("quantity",)
         assert len(other.marks) == 1
+        aliased = await ask(quantity=None, qty="11")
+        assert (aliased.fields, len(aliased.marks)) == (("quantity",), 1)
         assert await ask(key="demo-2", quantity="11") != other
 
 
@@ -225,3 +229,12 @@ def test_no_sentence_repeats_the_secret_of_a_message() -> None:
     for body in ({**BUY, "secret": "hush-hush"}, {**BUY, "secret": "hush-hush", "action": "bay"}):
         found = asked(json.dumps(body), more='auth = "body"')
         assert "hush-hush" not in msgspec.json.encode(found).decode()
+
+
+def test_a_secret_that_was_never_put_in_is_noticed_and_another_is_not_vouched_for() -> None:
+    body = {**BUY, "secret": SECRET_HERE}
+    found = asked(json.dumps(body), more='auth = "body"')
+    assert (found.http_status, found.status, found.reason) == (401, "unauthorized", "bad_secret")
+    found = asked(json.dumps({**BUY, "secret": "hush-hush"}), more='auth = "body"')
+    assert found.status == "accepted"
+    assert "compared at the door, not here" in found.text
