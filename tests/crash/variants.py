@@ -104,8 +104,10 @@ def resubmit_on_not_found() -> None:
     _lag(2 * SECOND)
     absent, record = replies.record_absence, lanes.Lane._record
 
-    def sent_again(tx: Transaction, order_id: int, identity: str, now: int, *, proof: str) -> Order:
-        order = absent(tx, order_id, identity, now, proof=proof)
+    def sent_again(
+        tx: Transaction, order_id: int, identity: str, now: int, *, proof: str, detail: str = ""
+    ) -> Order:
+        order = absent(tx, order_id, identity, now, proof=proof, detail=detail)
         return orders.move(tx, order, State.PENDING, at=now, actor="resolver", client_order_id=None)
 
     async def recorded(self: lanes.Lane, *arguments: Any) -> Any:

@@ -82,7 +82,7 @@ class ErrorsAreAbsence(FaultyBroker):
 
     async def snapshot(self, since: int) -> Snapshot:
         account = await super().account()
-        return Snapshot(account, {}, [])
+        return Snapshot(account, {}, [], clock_offset=0)
 
 
 async def test_a_failed_look_counted_as_absence_is_caught(tmp_path: Path) -> None:
