@@ -48,8 +48,12 @@ def mark_restored(tx: Transaction, now: int, actor: str) -> Marked:
     """Makes a ledger that went back in time safe to open: one transaction, before it has its name.
 
     PENDING is denied, SUBMITTING becomes AMBIGUOUS, trading is halted, every source's watermark is now,
-    signals without a time are refused, ids are looked up first.
+    signals without a time are refused, ids are looked up first. What is PENDING under an id already may have
+    gone out under it since: it is as much in doubt as what was being sent.
     """
+    for order in orders.where(tx, "state = 'PENDING' AND client_order_id IS NOT NULL"):
+        reason = "RESTORED it was to be sent again when the backup was made"
+        orders.move(tx, order, State.SUBMITTING, at=now, actor=actor, reason=reason)
     pending = orders.where(tx, "state = 'PENDING'")
     for order in pending:
         orders.move(

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.execution.kit import CONFIG
 from tests.state_machine import look
-from tests.state_machine.history import RULES
+from tests.state_machine.conftest import Opened
 from tests.state_machine.loop import Stalled
-from tests.state_machine.world import World
 
 
-def opened(home: Path, seed: int) -> World:
-    world = World(home, seed)
-    world.config = CONFIG + RULES
-    world.start()
-    return world
-
-
-def play(home: Path, seed: int) -> tuple[list[str], list[Any], float]:
+def play(opened: Opened, seed: int) -> tuple[list[str], list[Any], float]:
     """Two buys at once, a kill in the midst, a restart, a stop: what ran, what is in the books, and when."""
-    world = opened(home, seed)
+    world = opened(seed)
     world.run(world.desk.deliver(action="buy", quantity="5"))
     world.run_until_cut(world.desk.deliver(action="buy", quantity="3"), 12)
     world.start()
@@ -32,50 +22,45 @@ def play(home: Path, seed: int) -> tuple[list[str], list[Any], float]:
     world.run(world.until(look.is_quiet, "everything is at rest"))
     world.stop()
     rows = look.paper_orders(world.home)
-    world.close()
     assert world.wrong() == []
     there = [(row["quantity"], row["filled_quantity"], row["created_at"]) for row in rows]
     return world.machine.trace, there, world.machine.time
 
 
-def test_a_history_played_again_is_the_same_and_another_seed_is_another(home_made_once: Path) -> None:
-    first = play(home_made_once, 1)
-    assert play(home_made_once, 1) == first
-    assert {tuple(play(home_made_once, seed)[0]) for seed in range(5)} != {tuple(first[0])}
+def test_a_history_played_again_is_the_same_and_another_seed_is_another(opened: Opened) -> None:
+    first = play(opened, 1)
+    assert play(opened, 1) == first
+    assert {tuple(play(opened, seed)[0]) for seed in range(5)} != {tuple(first[0])}
 
 
-def test_no_thread_of_the_program_is_a_thread_of_the_system(home_made_once: Path) -> None:
+def test_no_thread_of_the_program_is_a_thread_of_the_system(opened: Opened) -> None:
     before = set(threading.enumerate())
-    world = opened(home_made_once, 1)
+    world = opened(1)
     world.run(world.desk.deliver(action="buy", quantity="5"))
     world.run(world.press("backup", file=str(world.folder / "backup.sqlite3")))
     assert set(threading.enumerate()) == before
-    world.close()
 
 
-def test_a_killed_program_leaves_what_it_had_committed_and_nothing_else(home_made_once: Path) -> None:
+def test_a_killed_program_leaves_what_it_had_committed_and_nothing_else(opened: Opened) -> None:
     counts = set()
     for jobs in range(1, 30):
-        world = opened(home_made_once, jobs)
+        world = opened(jobs)
         told = world.run_until_cut(world.desk.deliver(action="buy", quantity="3"), jobs)
         with world.ledger() as ledger:
             kept = len(ledger.execute("SELECT 1 FROM claims").fetchall())
         assert told is None or kept == 1
         counts.add((told is not None, kept))
-        world.close()
     assert counts == {(False, 0), (False, 1), (True, 1)}
 
 
-def test_what_waits_for_something_that_can_never_come_is_an_error(home_made_once: Path) -> None:
-    world = opened(home_made_once, 1)
+def test_what_waits_for_something_that_can_never_come_is_an_error(opened: Opened) -> None:
+    world = opened(1)
     world.run(world.desk.trading.stop())
     with pytest.raises(Stalled):
         world.run(world.desk.trading._sessions["paper"].ready.wait())
-    world.close()
 
 
-def test_what_does_not_come_to_rest_is_an_error_in_no_time(home_made_once: Path) -> None:
-    world = opened(home_made_once, 1)
+def test_what_does_not_come_to_rest_is_an_error_in_no_time(opened: Opened) -> None:
+    world = opened(1)
     with pytest.raises(AssertionError, match="never so: not in 900 s"):
         world.run(world.until(lambda _: False, "never so"))
-    world.close()

@@ -181,7 +181,8 @@ class World:
 
     def close(self) -> None:
         if self.loop is not None:
-            self.loop.bury()
+            with capture_logs():
+                self.loop.bury()
         _let_go_of(self.folder)
         shutil.rmtree(self.folder)
 
