@@ -43,7 +43,7 @@ request_timeout = "2s"
 max_order_age = "{max_order_age}"
 
 [reconciliation]
-interval = "3s"
+interval = "15s"
 absent_min_age = "2s"
 arrival_bound = "1s"
 resolve_deadline = "60s"

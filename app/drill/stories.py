@@ -263,8 +263,8 @@ STORIES: tuple[Story, ...] = (
     Story("response-lost", "The answer is lost after the fill", response_lost),
     Story("request-lost", "The order never arrives", request_lost),
     Story("gateway-504", "A gateway's error after the order was taken", gateway_504),
-    Story("half-an-answer", "An answer that breaks off", half_an_answer),
-    Story("page-with-200", "A page with status 200 instead of an answer", page_with_200),
+    Story("half-an-answer", "An answer that breaks off", half_an_answer, told_first=False),
+    Story("page-with-200", "A page with status 200 instead of an answer", page_with_200, told_first=False),
     Story("shown-late", "The exchange does not know its own order for a while", shown_late),
     Story("lookups-down", "Nobody can be asked", lookups_down),
     Story("killed-before-send", "Killed right before the first byte", killed_before_send),
@@ -272,7 +272,9 @@ STORIES: tuple[Story, ...] = (
     Story("exit-in-doubt", "The exit comes while the entry is in doubt", exit_in_doubt),
     Story("partly-filled-exit", "The exit comes while the entry fills", partly_filled_exit),
     Story("throttled", "Too many requests", throttled),
-    Story("venue-down", "The exchange is down at the start", venue_down, max_order_age="3s"),
-    Story("by-hand", "A person trades beside it", by_hand),
-    Story("storm", "Everything at once, and a kill", storm),
+    Story(
+        "venue-down", "The exchange is down at the start", venue_down, max_order_age="3s", told_first=False
+    ),
+    Story("by-hand", "A person trades beside it", by_hand, told_first=False),
+    Story("storm", "Everything at once, and a kill", storm, told_first=False),
 )

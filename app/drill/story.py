@@ -43,12 +43,14 @@ ENDED = ("DONE", "DENIED", "NOT_PLACED", "NEEDS_OPERATOR")
 
 @dataclass(frozen=True)
 class Story:
-    """`run` is given a drill whose program does not run yet. `max_order_age` is the home's setting."""
+    """`run` is given a drill whose program does not run yet. `max_order_age` is the home's setting.
+    `told_first`: it is one of those that run when nobody names any."""
 
     name: str
     title: str
     run: Callable[[Drill], Awaitable[None]]
     max_order_age: str = "60s"
+    told_first: bool = True
 
 
 @dataclass
