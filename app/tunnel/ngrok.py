@@ -28,6 +28,9 @@ _SESSION = re.compile(
     r"(?P<up>client session established|tunnel session started)"
     r"|(?P<down>failed to reconnect session|session closed, starting reconnect loop|heartbeat timeout)"
 )
+_TOO_OLD = re.compile(
+    r"unknown flag|(?:unknown|invalid|unsupported) (?:config(?:uration)? )?version", re.IGNORECASE
+)
 _ANEW = ": set it anew (onefill secret set tunnel.token)"
 _ERRORS = {
     "105": (f"ngrok refuses the authtoken{_ANEW}", REFUSED),
@@ -111,6 +114,8 @@ class Ngrok:
         if error is not None and error[1] in _ERRORS:
             reason, wait = _ERRORS[error[1]]
             return Ending(f"{reason} (ERR_NGROK_{error[1]})", wait)
+        if lines.find(_TOO_OLD):
+            return Ending("this ngrok is too old (3.16 or newer is needed): `ngrok update`", REFUSED)
         return Ending(f"ngrok ended ({ended(code)}){quoted(lines)}")
 
     async def clean(self) -> None:

@@ -34,6 +34,9 @@ def answers(path):
         return 200, {"tunnels": [{"public_url": public(), "proto": "https", "config": {"addr": upstream}}]}
     return 404, {"error_code": 100}
 
+if "old" in mood():
+    say("ERROR:  unknown flag: --url")
+    sys.exit(1)
 for word in mood():
     if word.isdigit():
         say(f'lvl=eror msg="terminating with error" err="it failed. ERR_NGROK_{word}" for {config["agent"]["authtoken"]}')
@@ -104,6 +107,7 @@ async def test_a_domain_of_the_account_is_asked_for(tmp_path: Path) -> None:
         ("108", "as many agents", "5 min"),
         ("334", "online already", "5 min"),
         ("734", "used up for this month", "5 min"),
+        ("old", "too old", "5 min"),
         ("9999", "ended (exit code 1)", "0 s"),
     ],
 )
