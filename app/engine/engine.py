@@ -22,13 +22,14 @@ from app.domain.risk import TradingState
 from app.engine import facts, sample
 from app.engine.credentials import Credentials, read_retired
 from app.engine.jumps import ClockJumps
+from app.engine.manners import Manners
 from app.engine.opening import Opened, open_home
 from app.engine.operator_commands import Person
 from app.engine.parts import Brokers, door_sources, instruments
 from app.engine.requests import Requests
 from app.engine.retention_commands import Keeping
 from app.engine.status import CommandRefused, Fact, HookAddress, SampleAnswer, StartRefused, Status
-from app.engine.stopping import within
+from app.engine.stopping import close_ledger, within
 from app.engine.tunnels import Tunnels, tunnel
 from app.engine.upkeep import Upkeep
 from app.engine.watch import Watch
@@ -96,6 +97,7 @@ class Engine:
         self._port: int | None = None
         self._requests: Requests | None = None
         self._upkeep: Upkeep | None = None
+        self.manners: Manners | None = None
         self._stopped: asyncio.Task[None] | None = None
 
     # ---------------------------------------------------------------------------------- start and stop
@@ -209,6 +211,8 @@ class Engine:
             log.warning(statement.removeprefix("WARNING: "))
         await self._trading.start(opened.recovered.wall_mark)
         self._upkeep.start(self._tasks)
+        self.manners = Manners(self, self._writer, self._make_secrets)
+        await self.manners.start(self._tasks)
 
     async def _take_credentials(self) -> None:
         """The door takes tokens and secrets as they are kept now. Raises SecretsError."""
@@ -229,6 +233,8 @@ class Engine:
             door.close_intake()
         if trading is not None:
             await within(deadline, 3.0, "trading", trading.stop())
+        if self.manners is not None:
+            await within(deadline, 2.0, "notices", self.manners.stop())
         if self._tunnels is not None:
             await within(deadline, 2.0, "tunnel", self._tunnels.stop())
         if brokers is not None:
@@ -241,20 +247,12 @@ class Engine:
         await within(deadline, 1.0, "deliveries", self._door_tasks.stop())
         if self._upkeep is not None:
             await within(deadline, 1.0, "upkeep", self._upkeep.close())
-        closed = await self._close_ledger(deadline)
+        opened = self._opened
+        connection = opened.connection if opened is not None else None
+        closed = await close_ledger(deadline, self._reader, self._writer, connection)
         self._listeners.clear()
-        if self._opened is not None and closed:
-            self._opened.lock.release()
-
-    async def _close_ledger(self, deadline: float) -> bool:
-        """False where the writer's thread may still write: then the lock stays until the process ends."""
-        if self._reader is not None:
-            await within(deadline, 1.0, "ledger reader", self._reader.close())
-        if self._writer is not None:
-            return await within(deadline, 3.0, "ledger", self._writer.close())
-        if self._opened is not None:
-            self._opened.connection.close()
-        return True
+        if opened is not None and closed:
+            opened.lock.release()
 
     # ---------------------------------------------------------------------------- what others may see
 
@@ -329,6 +327,8 @@ class Engine:
         """
         if self._requests is None or self._state != "running":
             raise CommandRefused(f"Onefill is {self._state}")
+        if name == "notice test" and self.manners is not None:
+            return await self.manners.notices.test(arguments)
         return await self._requests.command(name, arguments, actor=actor, request_id=request_id)
 
     # ------------------------------------------------------------------------------ what is noticed
@@ -387,6 +387,7 @@ class Engine:
         found += [facts.loop(watch.lag)] if watch else []
         if self._upkeep is not None:
             found += self._upkeep.facts()
+        found += self.manners.facts() if self.manners is not None else []
         return [*found, *facts.program(self._dead, trading.unattended if trading else 0, self.fatal)]
 
     def _health_word(self) -> str:

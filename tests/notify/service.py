@@ -28,6 +28,8 @@ class Service:
                 if service.mood == "hang":
                     service.released.wait(30)
                 status = 500 if service.mood == "refuse" else 401 if service.mood == "stranger" else 200
+                if status == 200:
+                    service._note(json.loads(body))
                 try:
                     self.send_response(status)
                     self.send_header("Content-Length", "2")
@@ -35,8 +37,6 @@ class Service:
                     self.wfile.write(b"ok")
                 except OSError:
                     return
-                if status == 200:
-                    service._note(json.loads(body))
 
             def log_message(self, *_: object) -> None:
                 """Not into the test's output."""
