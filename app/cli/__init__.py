@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "close": ("operator", "Close our books on one symbol."),
     "flatten": ("operator", "Close all our books in an account."),
     "book": ("operator", "Correct what a book holds."),
+    "acknowledge": ("acknowledge", "Say who an account is, or that a difference is none of ours."),
     "halt": ("change", "Stop trading: nothing goes out, nothing is kept for later."),
     "resume": ("change", "Trade again."),
     "reconcile": ("change", "Compare ledger and broker now."),

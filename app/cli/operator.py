@@ -320,6 +320,9 @@ def command_line(action: Mapping[str, Any]) -> str:
             )
         case "dismiss":
             words = given["ids"]
+        case "acknowledge":
+            option = "identity" if "identity" in given else "drift"
+            words = [shlex.quote(given["account"]), f"--{option} {shlex.quote(given[option])}"]
         case _:
             words = [shlex.quote(given[name]) for name in _NAMED if name in given]
     return " ".join((action["command"], *words, "--why TEXT"))

@@ -19,7 +19,14 @@ from app.domain.signal import InvalidSignal, Signal
 from app.engine import parts
 from app.engine.commands import Answer, answered, once
 from app.engine.status import CommandRefused
-from app.execution import operator_admit, operator_books, operator_exits, operator_replay, operator_resolve
+from app.execution import (
+    identity,
+    operator_admit,
+    operator_books,
+    operator_exits,
+    operator_replay,
+    operator_resolve,
+)
 from app.execution.operator import AccountRules, Decision, NotDone
 from app.execution.operator_exits import Press
 from app.execution.session import Session
@@ -75,12 +82,18 @@ class CancelRequest(_Decided, frozen=True, kw_only=True):
 
 
 class CloseRequest(_Decided, frozen=True, kw_only=True):
+    """`seen`: what each book held that the person saw, by symbol, source and strategy."""
+
     account: str
     symbol: str
+    seen: dict[str, str] | None = None
 
 
 class FlattenRequest(_Decided, frozen=True, kw_only=True):
+    """`seen` as for a close."""
+
     account: str
+    seen: dict[str, str] | None = None
 
 
 class BookRequest(_Decided, frozen=True, kw_only=True):
@@ -92,6 +105,14 @@ class BookRequest(_Decided, frozen=True, kw_only=True):
     source: str | None = None
     strategy: str | None = None
     seen: str | None = None
+
+
+class AcknowledgeRequest(_Decided, frozen=True, kw_only=True):
+    """`identity` is the number of the account that answers, typed; or `drift` a symbol, seen."""
+
+    account: str
+    identity: str | None = None
+    drift: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,13 +260,17 @@ class Person:
         account = self._session(asked.account).name
         instrument = self._context.instrument_of(account, asked.symbol.strip().upper(), None)
         return await self._do(
-            request, asked, lambda tx: operator_exits.close(tx, account, instrument, press, decision)
+            request,
+            asked,
+            lambda tx: operator_exits.close(tx, account, instrument, press, decision, asked.seen),
         )
 
     async def _flatten(self, request: Request, asked: FlattenRequest) -> Answer:
         decision, press = self._decision(request, asked), self._press(request)
         account = self._session(asked.account).name
-        return await self._do(request, asked, lambda tx: operator_exits.flatten(tx, account, press, decision))
+        return await self._do(
+            request, asked, lambda tx: operator_exits.flatten(tx, account, press, decision, asked.seen)
+        )
 
     async def _book(self, request: Request, asked: BookRequest) -> Answer:
         wanted, decision = operator_books.read_quantity(asked.quantity), self._decision(request, asked)
@@ -265,6 +290,27 @@ class Person:
                 seen=asked.seen,
             ),
         )
+
+    async def _acknowledge(self, request: Request, asked: AcknowledgeRequest) -> Answer:
+        if (asked.identity is None) == (asked.drift is None):
+            raise NotDone(
+                "say the number of the account (--identity), or the symbol of a difference (--drift)"
+            )
+        decision, session = self._decision(request, asked), self._session(asked.account)
+        if asked.drift is not None:
+            instrument = self._context.instrument_of(session.name, asked.drift.strip().upper(), None)
+            return await self._do(
+                request,
+                asked,
+                lambda tx: operator_books.acknowledge_drift(tx, session.name, instrument, decision),
+            )
+        number = asked.identity or ""
+        answer = await self._do(
+            request, asked, lambda tx: identity.acknowledge(tx, session.name, number, decision)
+        )
+        if not asked.dry_run:
+            session.begin_anew("its account was acknowledged: the session begins anew")
+        return answer
 
     # -------------------------------------------------------------------------------------- shared
 
@@ -323,5 +369,6 @@ COMMANDS: Mapping[str, _Command] = {
     "close": _Command(CloseRequest, Person._close),
     "flatten": _Command(FlattenRequest, Person._flatten),
     "book": _Command(BookRequest, Person._book),
+    "acknowledge": _Command(AcknowledgeRequest, Person._acknowledge),
 }
 """A new decision is one request, one operation and one row here."""

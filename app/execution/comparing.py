@@ -16,7 +16,7 @@ from app.brokers.base import BrokerOrder, Fill, Snapshot
 from app.domain.order import State
 from app.execution import positions, replies
 from app.execution.report import Finding, Report
-from app.execution.resolver import DOUBLE, doubled
+from app.execution.resolver import DEADLINE, DOUBLE, doubled
 from app.ledger import orders
 from app.ledger.orders import Order, plain
 from app.ledger.transaction import Transaction
@@ -25,6 +25,8 @@ log = structlog.get_logger(__name__)
 
 OURS_PATTERN = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?8[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}")
 """A client order id as Onefill makes them: a UUID of version 8, dashed or not."""
+TAKEN_UP = (DEADLINE, "MISSING_AT_BROKER", "OTHER_ACCOUNT")
+"""Why a person was asked about an order that is simply ours again once it is found."""
 LIQUIDATION = re.compile(r"^(autoclose|adl_autoclose|liquidation|margin[_-]?call)", re.IGNORECASE)
 
 Looks = dict[str, tuple[BrokerOrder | None, list[Fill]]]
@@ -86,8 +88,10 @@ def _look_into(
     tx: Transaction, report: Report, cid: str, seen: BrokerOrder | None, fills: list[Fill]
 ) -> None:
     order = by_id(tx, report.account, cid)
-    if order is None or (order.reason or "").startswith(DOUBLE):
+    if order is None:
         return
+    if order.state is State.NEEDS_OPERATOR and not (order.reason or "").startswith(TAKEN_UP):
+        return  # what bears its id is not it, or one too many: only a person decides (HOLES H12)
     if order.state in (State.NOT_PLACED, State.DENIED):
         if seen is not None or fills:
             _ghost(tx, report, order, seen)

@@ -15,6 +15,7 @@ from app.brokers.base import Account, Broker
 from app.clock import Clock
 from app.domain import absence
 from app.domain.order import State
+from app.domain.signal import Side
 from app.domain.sizing import ZERO
 from app.execution import exposure, ladder, replies
 from app.execution.ladder import Climb
@@ -177,10 +178,12 @@ class Following:
     def _flipped(self, tx: Transaction, order_id: int, position: Decimal) -> None:
         exit_ = orders.get(tx, order_id)
         assert exit_.side is not None
-        # What it closed was on the other side of its own; what is there now on its own side, nobody explains.
-        beyond = exposure.unexplained(tx, exit_, position) * exit_.side.sign
-        is_flipped = position * exit_.side.sign > ZERO and beyond > self._policy.drift_tolerance
-        if not is_flipped:
+        # What it closed was on the other side; what is on its own side now is ours only by our other orders.
+        ours = sum((book.net for book in orders.books(tx, exit_.account, exit_.instrument)), ZERO)
+        lowest, highest = exposure.still_to_fill(tx, exit_)
+        ours += highest if exit_.side is Side.BUY else lowest
+        beyond = min(position * exit_.side.sign, (position - ours) * exit_.side.sign)
+        if beyond <= self._policy.drift_tolerance:
             return
         detail = {"order": exit_.name, "position": plain(position), "severity": "critical"}
         tx.event(self._clock.now(), f"broker:{exit_.account}", "flipped", exit_.account, detail)

@@ -89,8 +89,13 @@ def words(account: str, identity: str) -> str:
 def acknowledge(tx: Transaction, account: str, identity: str, decision: Decision) -> Answer:
     """A person has typed the number of the account that answers: it is accepted, and may send."""
     row = tx.one(
-        "SELECT answering, answering_at, answering_live, identity FROM accounts WHERE name = ?", (account,)
+        "SELECT answering, answering_at, answering_live, identity, same_as FROM accounts WHERE name = ?",
+        (account,),
     )
+    if row is not None and row[4] is not None:
+        raise NotDone(
+            f"{row[0]} is the account of {row[4]}: take {account} or {row[4]} out of config.toml first"
+        )
     if row is None or row[0] is None:
         number = row[3] if row is not None and row[3] else "none yet"
         raise NotDone(f"{account} has nothing to acknowledge: its account is {number}")

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from app.domain.number import NumberError, read_number
 from app.domain.sizing import WIDE
+from app.execution import positions
 from app.execution.operator import Answer, Decision, NotDone
 from app.ledger import orders
 from app.ledger.orders import OPEN, plain
@@ -66,6 +67,7 @@ def set_book(
         },
     )
     orders.add_to_book(tx, account, instrument, source_id, strategy, difference)
+    positions.absorb(tx, account, instrument, difference)
     answer = {
         "account": account,
         "symbol": instrument,
@@ -76,6 +78,19 @@ def set_book(
         "difference": plain(difference),
     }
     decision.note(tx, "book adjusted", f"{account} {instrument}", **answer)
+    return answer
+
+
+def acknowledge_drift(tx: Transaction, account: str, instrument: str, decision: Decision) -> Answer:
+    """A person has seen what nothing explains: it is none of ours, and holds no entry back any more."""
+    sql = "SELECT quantity FROM drifts WHERE account = ? AND instrument = ?"
+    row = tx.one(sql, (account, instrument))
+    if row is None:
+        raise NotDone(f"nothing is unexplained on {instrument} in {account}")
+    external = positions.add_external(tx, account, instrument, Decimal(row[0]))
+    positions.forget(tx, account, instrument)
+    answer = {"account": account, "symbol": instrument, "difference": row[0], "external": plain(external)}
+    decision.note(tx, "drift acknowledged", f"{account} {instrument}", **answer)
     return answer
 
 

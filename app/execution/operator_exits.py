@@ -6,6 +6,7 @@ other exit; only a halt does not hold them back. What is not ours is named and n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
@@ -73,9 +74,25 @@ def _is_over(order: Order) -> bool:
 # ------------------------------------------------------------------------------------------- close, flatten
 
 
-def close(tx: Transaction, account: str, instrument: str, press: Press, decision: Decision) -> Answer:
-    """Closes each of our books on one instrument. Raises NotDone where there is none."""
-    answer = _close(tx, account, instrument, press, decision, "close asked", f"{account} {instrument}")
+SeenBooks = Mapping[str, str]
+"""What a person saw that would be closed: what each book held, by `name_of`."""
+
+
+def name_of(shown: Answer) -> str:
+    """How a book is named in what a person saw: symbol, source and strategy."""
+    return " ".join(shown[part] for part in ("symbol", "source", "strategy") if shown[part])
+
+
+def close(
+    tx: Transaction,
+    account: str,
+    instrument: str,
+    press: Press,
+    decision: Decision,
+    seen: SeenBooks | None = None,
+) -> Answer:
+    """Closes each of our books on one instrument. Raises NotDone where there is none, or another than seen."""
+    answer = _close(tx, account, instrument, press, decision, "close asked", f"{account} {instrument}", seen)
     if not answer["orders"] and not answer["already"]:
         held = sorted({book.instrument for book in _books(tx, account, None)})
         ours = f"ours are open on {', '.join(held)}" if held else "no book of ours is open there at all"
@@ -84,9 +101,11 @@ def close(tx: Transaction, account: str, instrument: str, press: Press, decision
     return answer
 
 
-def flatten(tx: Transaction, account: str, press: Press, decision: Decision) -> Answer:
+def flatten(
+    tx: Transaction, account: str, press: Press, decision: Decision, seen: SeenBooks | None = None
+) -> Answer:
     """Closes every book of ours in the account; with none open there is nothing to do."""
-    return _close(tx, account, None, press, decision, "flatten asked", account)
+    return _close(tx, account, None, press, decision, "flatten asked", account, seen)
 
 
 def _close(
@@ -97,6 +116,7 @@ def _close(
     decision: Decision,
     what: str,
     subject: str,
+    seen: SeenBooks | None,
 ) -> Answer:
     made, already = [], []
     for place, key in enumerate(_books(tx, account, instrument), start=1):
@@ -105,6 +125,10 @@ def _close(
             made.append(_exit(tx, account, key, f"{press.request_id}:{place}", press, decision))
         else:
             already.append(_shown(tx, under_way))
+    now = {name_of(one): one["book"] for one in made}
+    if seen is not None and now != seen:
+        held = ", ".join(f"{book} {name}" for name, book in now.items()) or "nothing"
+        raise NotDone(f"what there is to close has changed: it is {held} now. Look at it again")
     names = [one["order"] for one in made]
     decision.note(tx, what, subject, orders=names, already=[one["order"] for one in already])
     return {

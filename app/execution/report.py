@@ -116,12 +116,13 @@ class Report:
             "tries": self.tries,
         }
 
-    def _position(self, symbol: str) -> dict[str, str]:
+    def _position(self, symbol: str) -> dict[str, str | None]:
         external = self.external.get(symbol, ZERO)
-        row = {
+        is_known = self.is_known("positions")
+        row: dict[str, str | None] = {
             "symbol": symbol,
             "expected": plain(self.expected.get(symbol, ZERO)),
-            "broker": plain(self.broker.get(symbol, ZERO)),
+            "broker": plain(self.broker.get(symbol, ZERO)) if is_known else None,
         }
         if external:
             row["external"] = plain(external)

@@ -131,13 +131,13 @@ class Session:
         """Whether the broker may be asked and sent to now: reconciled, and nothing has jumped since (H31)."""
         return self.ready.is_set() and self._steady()
 
-    def begin_anew(self) -> None:
+    def begin_anew(self, why: str = "time has jumped: the session begins anew") -> None:
         """What is known of the broker is old: nothing is sent before it is connected and reconciled anew."""
         if self.closing:
             return
         self._old.set()
         self.ready.clear()
-        self._say("connecting", "time has jumped: the session begins anew")
+        self._say("connecting", why)
         self.nudge()
 
     async def run(self) -> None:

@@ -55,8 +55,10 @@ def _drift(
     symbol = finding["subject"]
     if _since(connection, "adjustments", account, symbol, run, report.get("last_adjustment")):
         return  # a person has corrected it; the next run says whether it was right
+    if _is_acknowledged(connection, account, symbol, run):
+        return
     figures: dict[str, str] = next((p for p in report["positions"] if p["symbol"] == symbol), {})
-    expected, held = Decimal(figures.get("expected", "0")), Decimal(figures.get("broker", "0"))
+    expected, held = Decimal(figures.get("expected") or "0"), Decimal(figures.get("broker") or "0")
     at = datetime.fromtimestamp(run["ended_at"] // 1_000_000, UTC)
     text = (
         f"At {at:%H:%M} UTC our books held {plain(expected)} {symbol} in {account}, the broker {plain(held)}"
@@ -67,6 +69,9 @@ def _drift(
         text += "; we have traded it since: compare again before anything is corrected"
     else:
         actions.insert(0, _correction(connection, account, symbol, held))
+        if figures.get("drift") == "unexplained":
+            seen = {"account": account, "drift": symbol}
+            actions.append(Action("acknowledge", seen, "It is none of ours"))
     yield Need(
         kind="drift",
         severity="warning",
@@ -93,6 +98,11 @@ def _since(
     newer = ("t.at >= ?", run["started_at"]) if last is None else ("t.id > ?", last)
     sql = f"SELECT 1 FROM {table} t {join}WHERE {newer[0]} AND t.account = ? AND {instrument} = ? LIMIT 1"
     return bool(read(connection, sql, (newer[1], account, symbol)))
+
+
+def _is_acknowledged(connection: apsw.Connection, account: str, symbol: str, run: Row) -> bool:
+    sql = "SELECT 1 FROM events WHERE subject = ? AND what = 'drift acknowledged' AND at >= ? LIMIT 1"
+    return bool(read(connection, sql, (f"{account} {symbol}", run["ended_at"])))
 
 
 def _correction(connection: apsw.Connection, account: str, symbol: str, held: Decimal) -> Action:

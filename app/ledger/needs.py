@@ -14,6 +14,7 @@ import apsw
 from app.domain.key import claim_digest
 from app.domain.number import plain
 from app.domain.repeat import LABEL_SUSPECTED_AFTER, WINDOW
+from app.ledger import needs_accounts
 from app.ledger.findings import findings
 from app.ledger.need import FROM, MOST, OPEN, ORDER, SEVERITIES, Action, Need, Severity, need_of, what_of
 from app.ledger.queries import rfc3339
@@ -291,10 +292,13 @@ def _was_claimed(connection: apsw.Connection, row: Row) -> bool:
 
 _KINDS: tuple[Callable[[apsw.Connection, int], Iterator[Need]], ...] = (
     _lost_orders,
+    needs_accounts.flipped,
+    needs_accounts.unacknowledged,
     _ghosts,
     _overfilled,
     _deliveries,
     _waiting_exits,
+    needs_accounts.queued,
     _unresolved,
     findings,
 )

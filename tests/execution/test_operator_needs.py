@@ -340,9 +340,10 @@ async def test_drift_stays_although_our_book_comes_to_hold_what_the_broker_held_
         await d.trading.reconcile("paper", "button")
         hand = Hand(d)
         (need,) = await hand.needs()
-        assert [action.command for action in need.actions] == ["book", "reconcile"]
+        assert [action.command for action in need.actions] == ["book", "reconcile", "acknowledge"]
         await d.trade(symbol="MSFT", action="buy", quantity="1")
-        assert [action.command for action in (await hand.needs())[0].actions] == ["book", "reconcile"]
+        (need,) = await hand.needs()
+        assert [action.command for action in need.actions] == ["book", "reconcile", "acknowledge"]
         await d.trade(action="buy", quantity="5")
         (need,) = await hand.needs()
         assert (need.kind, [action.command for action in need.actions]) == ("drift", ["reconcile"])
