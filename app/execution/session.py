@@ -271,7 +271,8 @@ class Session:
 
     def _interval_now(self) -> int:
         """A pass that was asked for, or that a wrong clock waits for, comes sooner."""
-        soon = self._reconcile_due or self._is_skewed or self._last_result == "PARTIAL"
+        waits = self._is_skewed or bool(self._blocked_there)
+        soon = self._reconcile_due or waits or self._last_result == "PARTIAL"
         return min(self._interval, SOON) if soon else self._interval
 
     async def _reconcile_or_fail(self, cause: str, *, first: bool = False) -> None:
@@ -375,11 +376,13 @@ class Session:
             self.ready.clear()
             self._say("blocked", f"this computer's clock is {said}: set it right; nothing is sent until then")
             return
+        if self._blocked_there:
+            self.ready.clear()
+            self._say("blocked", f"the broker takes no orders of this account: {self._blocked_there}")
+            return
         reason = f"{self.policy.account.broker} account, orders are sent"
         if abs(offset) > SKEW_WARNS:
             reason += f"; this computer's clock is {said}"
-        if self._blocked_there:
-            reason += f"; the venue takes no orders: {self._blocked_there}"
         if self._last_result == "PARTIAL":
             reason += "; the last reconciliation could not read everything"
         if self._trouble:
