@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ async def test_h6_two_symbols_at_once_at_sixty_percent_each_are_one_order(
     async with desk(tmp_path, config(sizing), wrap=faults.wrap) as d:
         await d.ready()
         broker = the(faults)
-        fields = {"action": "buy", "quantity": "600", "price": "100"}
+        fields: dict[str, Any] = {"action": "buy", "quantity": "600", "price": "100"}
         first = {**fields, "symbol": "MSFT"}
         match state:
             case "WORKING":
