@@ -9,85 +9,16 @@ import socket
 import stat
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeVar, cast
 
 import msgspec
 import pytest
 
-from app import control
-from app.control import NotRunning, Refused, ask, serving, socket_path
-from app.engine import CommandRefused, Engine, Status
+from app.control import NotRunning, Refused, ask, messages, unix
+from app.control.unix import socket_path
+from tests.control.kit import in_thread, served
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="Unix sockets; the pipe comes with the installer"
-)
-T = TypeVar("T")
-
-
-class Fake:
-    """The part of an engine that the channel uses."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.asked: list[tuple[str, dict[str, Any], str, str]] = []
-        self.heard = asyncio.Event()
-
-    def status(self) -> Status:
-        return Status(
-            state="running",
-            home=str(self.home),
-            port=8787,
-            version="0",
-            started_at=1,
-            trading_state="active",
-            facts=[],
-            loop_lag_ms=0.0,
-            loop_lag_max_ms=0.0,
-            loop_lag_max_since_start_ms=0.0,
-            counts={},
-        )
-
-    async def command(
-        self, name: str, arguments: dict[str, Any], *, actor: str, request_id: str
-    ) -> dict[str, Any]:
-        self.asked.append((name, arguments, actor, request_id))
-        if name == "wait":
-            self.heard.set()
-            await asyncio.Event().wait()
-        if name == "refuse":
-            raise CommandRefused("not now")
-        return {"done": name}
-
-
-@contextlib.asynccontextmanager
-async def served(home: Path) -> AsyncIterator[Fake]:
-    fake = Fake(home)
-    async with serving(cast(Engine, fake)):
-        yield fake
-
-
-async def in_thread(work: Callable[..., T], *arguments: Any, **named: Any) -> T:
-    """Runs the blocking client beside the loop that serves it, on a thread of this test's own."""
-    loop = asyncio.get_running_loop()
-    answered: asyncio.Future[T] = loop.create_future()
-
-    def run() -> None:
-        try:
-            value = work(*arguments, **named)
-        except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
-            loop.call_soon_threadsafe(answered.set_exception, error)
-        else:
-            loop.call_soon_threadsafe(answered.set_result, value)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        return await answered
-    finally:
-        thread.join()
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets; see test_control_tcp")
 
 
 async def test_a_command_reaches_the_engine_with_its_id_and_who_asked(tmp_path: Path) -> None:
@@ -161,7 +92,7 @@ async def test_a_home_with_a_long_path_gets_a_short_socket_in_a_folder_of_ours(
 async def test_h43_a_short_socket_is_not_put_where_others_can_reach(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "_runtime_folder", lambda: tmp_path / "open")
+    monkeypatch.setattr(unix, "_runtime_folder", lambda: tmp_path / "open")
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o755)
     home = tmp_path / ("long" * 30)
@@ -175,10 +106,10 @@ async def test_h43_another_users_connection_is_closed_unheard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with served(tmp_path) as fake:
-        real = control.peer_user
+        real = unix.peer_user
         server_side = threading.get_ident()
         monkeypatch.setattr(
-            control, "peer_user", lambda s: 12345 if threading.get_ident() == server_side else real(s)
+            unix, "peer_user", lambda s: 12345 if threading.get_ident() == server_side else real(s)
         )
         with pytest.raises(Refused):
             await in_thread(ask, tmp_path, "halt", request_id="r")
@@ -191,7 +122,7 @@ def test_h43_a_stranger_at_the_other_end_learns_nothing(
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(tmp_path / "control.sock"))
     listening.listen()
-    monkeypatch.setattr(control, "peer_user", lambda _: os.getuid() + 1)
+    monkeypatch.setattr(unix, "peer_user", lambda _: os.getuid() + 1)
     try:
         with pytest.raises(Refused, match="another user"):
             ask(tmp_path, "halt", request_id="r", timeout=5)
@@ -205,7 +136,7 @@ def test_h43_a_stranger_at_the_other_end_learns_nothing(
 
 def test_the_kernel_names_the_user_at_the_other_end() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    assert control.peer_user(ours) == control.peer_user(theirs) == os.getuid()
+    assert unix.peer_user(ours) == unix.peer_user(theirs) == os.getuid()
     ours.close()
     theirs.close()
 
@@ -236,7 +167,7 @@ async def test_a_line_without_an_end_is_not_kept_for_ever(tmp_path: Path) -> Non
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "control.sock"))
         with contextlib.suppress(ConnectionError):
             for _ in range(8):
-                writer.write(b"x" * control.MAX_REQUEST)
+                writer.write(b"x" * messages.MAX_REQUEST)
                 await writer.drain()
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
@@ -260,12 +191,3 @@ async def test_several_requests_on_one_connection_and_a_stop_while_one_waits(tmp
     assert await reader.read() == b""
     writer.close()
     await writer.wait_closed()
-
-
-async def test_where_there_is_no_unix_socket_the_app_runs_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(control, "is_supported", lambda: False)
-    async with serving(cast(Engine, SimpleNamespace(home=tmp_path))):
-        with pytest.raises(NotRunning, match="installer"):
-            ask(tmp_path, "status", request_id="r")
