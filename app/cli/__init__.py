@@ -45,6 +45,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "restore": ("upkeep", "Go back to a backup, placing nothing twice."),
     "secret": ("upkeep", "Set a secret, its value on stdin."),
     "source": ("upkeep", "Rotate a source's token; the old one stays valid for a while."),
+    "notice": ("manners", "Send a test notice."),
+    "autostart": ("manners", "Start at login: on, off, status."),
     "selftest": ("selftest", "Two equal signals to itself in a throw-away home."),
     "drill": ("drill", "Run the fault drills; show that no order is doubled."),
     "doctor": ("doctor", "Check everything, one line each."),
@@ -75,15 +77,16 @@ class Commands(click.Group):
 @click.command(
     cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
+@click.option("--minimized", is_flag=True, help="Open no window yet: only the icon in the tray, as at login.")
 @front_options
 @click.pass_context
-def onefill(ctx: click.Context, front: Front) -> None:
+def onefill(ctx: click.Context, front: Front, minimized: bool) -> None:
     """One signal, one order. Without a command: open the window."""
     ctx.obj = front
     if ctx.invoked_subcommand is None:
         from app.cli.run import run_window
 
-        ctx.exit(run_window(front.home))
+        ctx.exit(run_window(front.home, minimized=minimized))
 
 
 def main(arguments: list[str] | None = None) -> Any:

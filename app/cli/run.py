@@ -44,7 +44,7 @@ def run_without_window(home: Path, port: int | None = None) -> int:
         return asyncio.run(_serve(home, port))
 
 
-def run_window(home: Path) -> int:
+def run_window(home: Path, *, minimized: bool = False) -> int:
     """Opens the window; where there is no display, says so and goes on without one."""
     if not has_display(os.environ):
         click.echo("onefill: there is no display: going on without a window", err=True)
@@ -56,7 +56,7 @@ def run_window(home: Path) -> int:
         click.echo(f"onefill: the window cannot be opened ({error}): going on without", err=True)
         return run_without_window(home)
     with _log_of(home):
-        return int(run(home, None, beside))
+        return int(run(home, None, beside, minimized=minimized))
 
 
 @contextlib.contextmanager

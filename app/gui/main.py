@@ -24,6 +24,7 @@ from app.gui.application import Application
 from app.gui.crashes import errors_to_the_log, on_loop_error
 from app.gui.dialogs import tell
 from app.gui.garbage import MainThreadGarbage
+from app.gui.manners import Manners
 from app.gui.quitting import Deadline, signals_ask
 from app.gui.window import Window
 from app.tasks import Tasks
@@ -37,7 +38,7 @@ EXIT_DONE = 0
 EXIT_REFUSED = 1
 
 
-def run(home: Path, port: int | None, beside: Beside) -> int:
+def run(home: Path, port: int | None, beside: Beside, *, minimized: bool = False) -> int:
     """Opens the window on this home and returns the exit code when all has stopped.
 
     0: asked to stop and stopped. 1: the start was refused (the reason is on stderr and was shown), or the
@@ -49,7 +50,7 @@ def run(home: Path, port: int | None, beside: Beside) -> int:
         errors_to_the_log(),
         asyncio.Runner(loop_factory=_make_loop) as runner,
     ):
-        return runner.run(_run(application, lambda: Engine(home, port=port), beside))
+        return runner.run(_run(application, lambda: Engine(home, port=port), beside, minimized=minimized))
 
 
 def _make_loop() -> asyncio.AbstractEventLoop:
@@ -58,7 +59,9 @@ def _make_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _run(application: Application, make_engine: Callable[[], Engine], beside: Beside) -> int:
+async def _run(
+    application: Application, make_engine: Callable[[], Engine], beside: Beside, *, minimized: bool = False
+) -> int:
     engine = make_engine()
     deadline = Deadline()
 
@@ -69,25 +72,28 @@ async def _run(application: Application, make_engine: Callable[[], Engine], besi
     application.wish = wish
     try:
         with signals_ask(asyncio.get_running_loop(), wish):
-            return await _start(engine, beside, deadline)
+            return await _start(engine, beside, deadline, minimized=minimized)
     finally:
         application.wish = None
         deadline.end()
 
 
-async def _start(engine: Engine, beside: Beside, deadline: Deadline) -> int:
+async def _start(engine: Engine, beside: Beside, deadline: Deadline, *, minimized: bool) -> int:
     try:
         await engine.start()
     except StartRefused as refused:
         await _say_refused(engine, str(refused))
         return EXIT_REFUSED
     window: Window | None = None
+    manners: Manners | None = None
     try:
         async with beside(engine):
             window = Window(engine)
             window.hook_bar.keep_copies(engine.note_copied)
-            window.show()
-            window.setup.greet()
+            manners = Manners(window, engine)
+            manners.show(minimized=minimized)
+            if not minimized:
+                window.setup.greet()
             await engine.stop_requested.wait()
             deadline.start()
             window.say_stopping()
@@ -96,6 +102,8 @@ async def _start(engine: Engine, beside: Beside, deadline: Deadline) -> int:
             # The window is still there and says so.
             await engine.stop()
         finally:
+            if manners is not None:
+                await manners.stop()
             if window is not None:
                 await window.shut()
     return EXIT_DONE if engine.fatal is None else EXIT_REFUSED

@@ -56,6 +56,7 @@ class Setup(QObject):
         setup.addActions([self.builder, self.check, self.check_chosen, self.keylab])
         setup.addSeparator()
         setup.addAction(self.settings)
+        self.menu = setup
         helps.addAction(self.guide)
 
     def _action(self, text: str, keys: str, work: Callable[[], object]) -> QAction:
