@@ -140,8 +140,10 @@ def resubmit_on_not_found() -> AbstractContextManager[None]:
     def judge(case: absence.Case, *_: Any) -> absence.Verdict:
         return absence.Verdict.ABSENT if case.looks else absence.Verdict.LOOK_AGAIN
 
-    def sent_again(tx: Transaction, order_id: int, identity: str, now: int, *, proof: str) -> Order:
-        order = _ABSENT(tx, order_id, identity, now, proof=proof)
+    def sent_again(
+        tx: Transaction, order_id: int, identity: str, now: int, *, proof: str, detail: str = ""
+    ) -> Order:
+        order = _ABSENT(tx, order_id, identity, now, proof=proof, detail=detail)
         return orders.move(tx, order, State.PENDING, at=now, actor="resolver", client_order_id=None)
 
     identity = ids.id_of
@@ -163,8 +165,10 @@ def resubmit_on_not_found() -> AbstractContextManager[None]:
 def resubmit_the_same() -> AbstractContextManager[None]:
     """The same under the same id: the exchange itself refuses the second, as not every one would."""
 
-    def sent_again(tx: Transaction, order_id: int, identity: str, now: int, *, proof: str) -> Order:
-        order = _ABSENT(tx, order_id, identity, now, proof=proof)
+    def sent_again(
+        tx: Transaction, order_id: int, identity: str, now: int, *, proof: str, detail: str = ""
+    ) -> Order:
+        order = _ABSENT(tx, order_id, identity, now, proof=proof, detail=detail)
         return orders.move(tx, order, State.PENDING, at=now, actor="resolver")
 
     return _with((replies, "record_absence", sent_again))

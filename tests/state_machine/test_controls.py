@@ -17,6 +17,8 @@ from app.ledger.store import open_ledger
 from tests.state_machine import broken
 from tests.state_machine.machine import Onefill
 
+pytestmark = pytest.mark.timeout(600)  # a busy machine is slower, and no other
+
 EXAMPLES = 1_000
 STEPS = 25
 
@@ -69,7 +71,7 @@ SLOW = (broken.watermark_after_the_keys,)
 
 
 def _marked(made_worse: broken.Broken) -> Any:
-    long = [pytest.mark.long, pytest.mark.timeout(900)] if made_worse in SLOW else []
+    long = [pytest.mark.long, pytest.mark.timeout(1_800)] if made_worse in SLOW else []
     return pytest.param(made_worse, id=made_worse.__name__, marks=long)
 
 
