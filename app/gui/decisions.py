@@ -13,6 +13,7 @@ from typing import Any
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
+from app.execution.operator_exits import name_of
 from app.gui import decision_words as say
 from app.gui.actions import BusyAction
 from app.gui.decision_dialog import Ask, DecisionDialog, Field, Question, decide
@@ -64,6 +65,11 @@ def offers_of_position(row: Row) -> Offers:
 def offers_of_delivery(row: Row) -> Offers:
     """For a delivery chosen among the refused ones."""
     return {"admit": {"delivery": row["id"]}} if row["verdict"] == "conflict" else {}
+
+
+def _books_seen(answer: Mapping[str, Any]) -> dict[str, str]:
+    """What would be closed, as the person read it: the engine refuses where it has become another."""
+    return {name_of(one): one["book"] for one in answer["orders"]}
 
 
 @dataclass(frozen=True)
@@ -244,6 +250,7 @@ class Decisions(QObject):
             arguments={},
             ask=self._command("close"),
             plan=say.closed,
+            seen=_books_seen,
             fields=(self._account(known), self._symbol(known)),
             note=self.tr("By market orders of our own, also while halted. What is not ours is not touched."),
         )
@@ -256,6 +263,7 @@ class Decisions(QObject):
             arguments={},
             ask=self._command("flatten"),
             plan=say.closed,
+            seen=_books_seen,
             fields=(self._account(known),),
             note=self.tr("By market orders of our own, also while halted. What is not ours is not touched."),
         )

@@ -58,9 +58,9 @@ def latency_picture(found: Sequence[Latency], since: int, until: int, spans: int
     by_place = {(each.at - since) // width: each for each in found}
     rows = [by_place.get(place) for place in range(spans)]
     series = (
-        Series(tr("half of them within"), Tone.GOOD, [None if r is None else r.median for r in rows]),
+        Series(tr("half within"), Tone.GOOD, [None if r is None else r.median for r in rows]),
         Series(
-            tr("99 of 100 within"),
+            tr("99 % within"),
             Tone.WORKING,
             [None if r is None else r.p99 for r in rows],
             dash=Qt.PenStyle.DashLine,

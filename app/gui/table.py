@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 from PySide6.QtCore import QByteArray, QModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent
+from PySide6.QtGui import QAction, QFocusEvent, QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView, QWidget
 
 from app.gui.columns import GAP, Line, translated
@@ -121,6 +121,13 @@ class LedgerTable(QTableView):
         super().currentChanged(current, previous)
         self._tell()
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        index = self.currentIndex()
+        if index.isValid() and not self.selectionModel().hasSelection():
+            # Qt has made the first row current, and has not chosen it: one would look like none.
+            self.selectRow(index.row())
+
     def _tell(self) -> None:
         line = self.current_line
         if line is not None and (self._told is None or line.number != self._told.number):
@@ -137,6 +144,8 @@ class LedgerTable(QTableView):
         row = None if self._number is None else self._model.row_of(self._number)
         if row is not None:
             self.selectRow(row)
+        else:
+            self._told = None
 
     def choose(self, row: int) -> None:
         self.setCurrentIndex(self._model.index(row, 0))

@@ -164,9 +164,9 @@ class Window(QMainWindow):
 
     def show_needs(self) -> None:
         """The list of what needs a person, its worst row chosen."""
-        chosen = self._tab
+        chosen, opening = self._tab, self._opening
         self.show_view("needs")
-        if self._opening:
+        if opening:
             self._tab = chosen  # it was the window that turned there
         if self.needs.need is None and self.needs.model.rowCount():
             self.needs.table.choose(0)

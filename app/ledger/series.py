@@ -153,6 +153,8 @@ class MoneyOfAccount:
         each = Decimal(price)
         self.cash = WIDE.subtract(WIDE.subtract(self.cash, WIDE.multiply(amount, each)), Decimal(fee))
         self.held[symbol] = WIDE.add(self.held.get(symbol, Decimal(0)), amount)
+        if not self.held[symbol]:
+            del self.held[symbol]
         self.prices[symbol] = each
         worth = exposure = Decimal(0)
         for name, number in self.held.items():

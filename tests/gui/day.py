@@ -13,6 +13,7 @@ from tests.gui.rows import (
     add_duplicate,
     add_reconciliation,
     add_signal,
+    body_of,
     deny,
     fill,
     lose,
@@ -97,6 +98,18 @@ def _refused_and_denied(tx: Transaction, at: int) -> int:
         reason="intent_differs",
         fields=["quantity"],
         detail="quantity was 0.02, now 0.2",
+        body=body_of(
+            {
+                "symbol": "BTCUSDT",
+                "action": "buy",
+                "strategy": "breakout",
+                "exchange": "NASDAQ",
+                "interval": "15",
+                "fired_at": at + 4 * SECOND,
+                "quantity": "0.2",
+                "price": "61262",
+            }
+        ),
     )
     return at + step
 

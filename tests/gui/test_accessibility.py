@@ -8,17 +8,22 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
     QComboBox,
+    QDateTimeEdit,
     QLineEdit,
     QMenu,
     QTextBrowser,
     QWidget,
 )
 
+from app.gui.charts import Charts
+from app.gui.plot import Plot
 from app.gui.table import LedgerTable
 from app.gui.window import Window
-from tests.gui.hands import press
+from tests.gui.day import trading_day
+from tests.gui.hands import press, until
+from tests.gui.kit import StandIn
 
-REACHABLE = (QAbstractButton, QComboBox, QLineEdit, LedgerTable, QTextBrowser)
+REACHABLE = (QAbstractButton, QComboBox, QLineEdit, QDateTimeEdit, LedgerTable, QTextBrowser, Plot)
 
 
 def reachable(window: Window) -> list[QWidget]:
@@ -81,6 +86,49 @@ async def test_tab_goes_through_all_controls_and_comes_back(window: Window) -> N
     assert places == sorted(places)
     # Halt is never what Enter or Space hits by chance: the focus starts in the table.
     assert not window.trading_bar.halt.hasFocus()
+
+
+async def test_tab_reaches_every_control_of_every_view(window: Window, engine: StandIn) -> None:
+    """Round and round: what can be pressed now is a stop, whichever tab is shown."""
+    await engine.write(lambda tx: trading_day(tx, engine.clock.now(), quiet_rows=9))
+    window.activateWindow()
+    for name, view in window.views.items():
+        window.show_view(name)
+        await until(lambda v=view: v.model.rowCount() and v.is_shown_as_table)  # type: ignore[misc]
+        view.table.choose(0)
+        await until(lambda: window.detail.page)
+        seen: list[QWidget] = []
+        for _ in range(120):
+            current = QApplication.focusWidget()
+            assert current is not None
+            if current in seen:
+                break
+            seen.append(current)
+            press(current, Qt.Key.Key_Tab)
+        wanted = [
+            each
+            for each in (*window.trading_bar.findChildren(QAbstractButton), *view.stops)
+            if each.isVisible() and each.isEnabled()
+        ]
+        assert [each for each in wanted if each not in seen] == [], name
+        places = [seen.index(each) for each in view.stops if each.isVisible() and each.isEnabled()]
+        turned = places[places.index(min(places)) :] + places[: places.index(min(places))]
+        assert turned == sorted(places), name
+
+
+async def test_every_plot_and_list_has_words_for_who_cannot_see(window: Window, engine: StandIn) -> None:
+    await engine.write(lambda tx: trading_day(tx, engine.clock.now(), quiet_rows=9))
+    for name in ("positions", "health"):
+        window.show_view(name)
+        charts = window.current.charts
+        assert isinstance(charts, Charts)
+        await until(lambda c=charts: all(plot.accessibleDescription() for plot in c.plots))  # type: ignore[misc]
+        for plot in charts.plots:
+            interface = QAccessible.queryAccessibleInterface(plot)
+            assert interface.text(QAccessible.Text.Name)
+            assert len(interface.text(QAccessible.Text.Description)) > 20
+    for view in window.views.values():
+        assert view.table.accessibleName()
 
 
 async def test_the_focus_starts_in_the_view_and_not_on_a_button(window: Window) -> None:

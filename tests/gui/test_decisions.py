@@ -199,7 +199,10 @@ async def test_close_says_with_numbers_what_it_will_do_before_it_does(
     write(dialog.why, "news")
     click(dialog.yes)
     await until(lambda: engine.commands)
-    assert engine.commands[0][:2] == ("close", {"account": "paper", "symbol": "AAPL", "why": "news"})
+    assert engine.commands[0][:2] == (
+        "close",
+        {"account": "paper", "symbol": "AAPL", "why": "news", "seen": {"AAPL tradingview breakout": "10"}},
+    )
     assert engine.tries[0][3] != engine.commands[0][3] == dialog.request_id
     await until(lambda: "sell 10 AAPL" in window.notice.text)
 

@@ -16,6 +16,7 @@ from app.gui.window import Window
 from app.listener.body import read_body
 from tests.gui.hands import click, until
 from tests.gui.test_decisions import dialog_of, opened, write
+from tests.gui.test_views import texts
 
 
 async def test_a_test_signal_becomes_a_filled_order_in_the_window(qapp: QApplication, tmp_path: Path) -> None:
@@ -144,3 +145,94 @@ def test_the_message_for_tradingview_is_one_that_the_door_understands(live: bool
     assert signal.fired_at is not None
     assert signal.target == Decimal(10)
     assert alert.warnings == ()
+
+
+DOUBT = """
+[[accounts]]
+name = "paper"
+broker = "paper"
+faults = ["reply_lost_after", "lookups_fail:3"]
+
+[reconciliation]
+resolve_deadline = "1s"
+"""
+
+
+@pytest.mark.blocking_allowed("the test writes a config")
+async def test_h28_an_order_that_nobody_knows_is_resolved_by_buttons_on_the_real_engine(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    (tmp_path / "config.toml").write_text(DOUBT)
+    engine = Engine(tmp_path, port=0)
+    await engine.start()
+    window = Window(engine)
+    window.show()
+    try:
+        await until(lambda: "Ready" in window.strip.cells["account:paper"].word.text())
+        window.doings.test_signal.trigger()
+        await until(lambda: window.needs.needs and window.needs.needs[0].kind == "needs_operator")
+        assert window.attention.is_loud
+        click(window.attention.button)
+        await until(lambda: window.needs.need)
+        await until(lambda: window.detail.page and "EVIDENCE ON O1" in window.detail.text.toPlainText())
+        assert "Suggested" in window.detail.text.toPlainText()
+
+        # It was filled: the engine takes nobody's word for the contrary, and none at all without an answer.
+        click(window.needs.bar.buttons["not_placed"])
+        dialog = await opened(window)
+        write(dialog.why, "I do not see it")
+        await until(dialog.yes.isEnabled)
+        click(dialog.yes)
+        await until(lambda: dialog.refusal.text)
+        words = ("the broker has O1: ", "the broker of paper cannot be asked now")
+        assert dialog.refusal.text.startswith(words)
+        click(dialog.no)
+        await until(lambda: dialog_of(window) is None)
+        rows = await engine.reader.rows("SELECT state FROM orders")
+        assert rows == [{"state": "NEEDS_OPERATOR"}]
+
+        await until(window.decisions.actions["look_again"].isEnabled)
+        click(window.needs.bar.buttons["look_again"])
+        dialog = await opened(window)
+        write(dialog.why, "ask once more")
+        await until(dialog.yes.isEnabled)
+        click(dialog.yes)
+        await until(lambda: not window.needs.needs)
+        await until(lambda: not window.attention.is_loud)
+        rows = await engine.reader.rows("SELECT state, ord_status FROM orders")
+        assert [(row["state"], row["ord_status"]) for row in rows] == [("DONE", "Filled")]
+    finally:
+        window.say_stopping()
+        await engine.stop()
+        await window.shut()
+
+
+async def test_h26_a_close_is_refused_where_what_was_seen_has_changed(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    engine = Engine(tmp_path, port=0)
+    await engine.start()
+    window = Window(engine)
+    window.show()
+    try:
+        await until(lambda: "Ready" in window.strip.cells["account:paper"].word.text())
+        window.doings.test_signal.trigger()
+        window.show_view("positions")
+        await until(lambda: window.current.is_shown_as_table)
+        window.current.table.choose(0)
+        assert window.current.offers is not None
+        click(window.current.offers.buttons[0])
+        dialog = await opened(window)
+        await until(lambda: "sell 1 " in dialog.plan.text())
+        write(dialog.why, "end of the day")
+        window.doings.test_signal.trigger()
+        await until(lambda: texts(window, 0)[2] == "2")
+        click(dialog.yes)
+        await until(lambda: "what there is to close has changed: it is 2 " in dialog.refusal.text)
+        rows = await engine.reader.rows("SELECT count(*) AS n FROM orders")
+        assert rows[0]["n"] == 2  # nothing was sent
+        click(dialog.no)
+    finally:
+        window.say_stopping()
+        await engine.stop()
+        await window.shut()
