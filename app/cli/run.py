@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import threading
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,8 @@ from app.cli.front import Failed, Front, front_options
 if TYPE_CHECKING:
     from app.engine import Engine
 
+SHOW_TIMEOUT = 5.0
+"""Seconds for the running one to show its window."""
 HARD_DEADLINE = 6.0
 """Seconds from the request to stop; the engine's own bound is 5."""
 FORCED = 3
@@ -55,8 +58,23 @@ def run_window(home: Path, *, minimized: bool = False) -> int:
         # A library of the system that Qt needs is not there; bootstrap.py names the command that installs it.
         click.echo(f"onefill: the window cannot be opened ({error}): going on without", err=True)
         return run_without_window(home)
+    if _is_there_already(home, minimized=minimized):
+        click.echo("onefill: it runs already" + ("" if minimized else ", and its window is shown"), err=True)
+        return 0
     with _log_of(home):
         return int(run(home, None, beside, minimized=minimized))
+
+
+def _is_there_already(home: Path, *, minimized: bool) -> bool:
+    """Who starts it again looks for the window, which may be hidden in the tray."""
+    from app.control import NotRunning, Refused, ask
+
+    try:
+        ask(home, "status" if minimized else "show window", request_id=uuid.uuid4().hex, timeout=SHOW_TIMEOUT)
+    except (NotRunning, Refused):
+        # The start itself says what is wrong.
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -160,7 +160,7 @@ class Engine:
             clock=self.clock,
             tasks=self._tasks,
             accounts=self._brokers.setups,
-            interval=settings.reconciliation.interval,
+            interval=min(settings.reconciliation.interval, settings.reconciliation.positions_interval),
             changed=self.note_change,
             sends=self._sends,
             steady=jumps.steady,
@@ -327,8 +327,8 @@ class Engine:
         """
         if self._requests is None or self._state != "running":
             raise CommandRefused(f"Onefill is {self._state}")
-        if name == "notice test" and self.manners is not None:
-            return await self.manners.notices.test(arguments)
+        if self.manners is not None and name in self.manners.COMMANDS:
+            return await self.manners.act(name, arguments)
         return await self._requests.command(name, arguments, actor=actor, request_id=request_id)
 
     # ------------------------------------------------------------------------------ what is noticed

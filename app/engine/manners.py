@@ -6,13 +6,14 @@ None of it is in an order's path: the door and the lanes go on whatever becomes 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from app.domain.risk import TradingState
 from app.engine.awake import Awake
+from app.engine.commands import Answer
 from app.engine.notices import Notices
-from app.engine.status import Fact
+from app.engine.status import CommandRefused, Fact
 from app.ledger.writer import Writer
 from app.secrets import Secrets
 from app.tasks import Tasks
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 class Manners:
     """Of a started engine."""
+
+    COMMANDS = ("notice test", "show window")
 
     def __init__(self, engine: Engine, writer: Writer, make_secrets: Callable[[], Secrets]) -> None:
         settings = engine.settings
@@ -41,6 +44,8 @@ class Manners:
             engine.clock,
             engine.note_change,
         )
+        self.show_window: Callable[[], None] | None = None
+        """Brings the window up; None where there is none."""
         self._listen = engine.listen
 
     async def start(self, tasks: Tasks) -> None:
@@ -53,3 +58,12 @@ class Manners:
 
     def facts(self) -> list[Fact]:
         return [*self.notices.facts(), *self.awake.facts()]
+
+    async def act(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """What changes nothing in the ledger, and may be asked twice. Raises CommandRefused."""
+        if name == "notice test":
+            return await self.notices.test(arguments)
+        if self.show_window is None:
+            raise CommandRefused("it runs without a window")
+        self.show_window()
+        return {"shown": True}

@@ -63,5 +63,8 @@ class Manners:
         return manners.notices.pressing if manners is not None else []
 
     def _show_here(self, show: Show | None) -> None:
-        if self._engine.manners is not None:
-            self._engine.manners.notices.show_on_desktop(show)
+        """`show`: what shows a message on this screen; None once the window goes."""
+        manners = self._engine.manners
+        if manners is not None:
+            manners.notices.show_on_desktop(show)
+            manners.show_window = self.tray.show_window if show is not None else None

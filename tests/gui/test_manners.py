@@ -1,4 +1,4 @@
-"""The window on a desktop, with a real engine: hidden at login, told on this screen, found again, put away."""
+"""The window on a desktop, with a real engine: hidden at login, told of things, found again."""
 
 from __future__ import annotations
 
