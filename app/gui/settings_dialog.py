@@ -17,11 +17,11 @@ from app.gui.settings_draft import Section, SettingsDraft
 from app.gui.settings_form import SettingsForm, one_of, title_of
 from app.gui.settings_frame import SettingsFrame
 from app.gui.settings_secrets import SecretsPage
-from app.gui.settings_trials import try_account, try_source
+from app.gui.settings_trials import try_account, try_notice, try_source
 from app.gui.tool_dialog import Tools
 
 SETTLED_MS = 250
-TESTS = {"sources": try_source, "accounts": try_account}
+TESTS = {"sources": try_source, "accounts": try_account, "notices": try_notice}
 """By table: what its Test button does."""
 
 

@@ -82,3 +82,15 @@ async def try_account(engine: EngineView, name: str) -> Tried:
         equity=answer["equity"],
     )
     return said, "ok", None
+
+
+async def try_notice(engine: EngineView, name: str) -> Tried:
+    """Sends a test to one receiver of notices, as the settings in force have it."""
+    answer = await engine.command(
+        "notice test", {"name": name}, actor="window", request_id=f"test notice {name}"
+    )
+    (outcome_of_it,) = answer["notices"]
+    if outcome_of_it["sent"]:
+        return tr("{name} has taken the test notice. Look whether you see it.").format(name=name), "ok", None
+    text = tr("The test notice to {name} did not arrive: {why}.")
+    return text.format(name=name, why=outcome_of_it["why"]), "error", None
