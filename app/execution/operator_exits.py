@@ -91,7 +91,7 @@ def close(
     decision: Decision,
     seen: SeenBooks | None = None,
 ) -> Answer:
-    """Closes each of our books on one instrument. Raises NotDone where there is none, or another than seen."""
+    """Closes each of our books on one instrument. Raises NotDone where there is none, or not as seen."""
     answer = _close(tx, account, instrument, press, decision, "close asked", f"{account} {instrument}", seen)
     if not answer["orders"] and not answer["already"]:
         held = sorted({book.instrument for book in _books(tx, account, None)})

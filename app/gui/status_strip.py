@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CELL_CHARS = 22
 """A cell is at least this wide; what does not fit beside goes to a second line."""
+REASON_LINES = 2
+"""What does not fit is in the tooltip and in Health."""
 
 
 class FactCell(Card):
@@ -35,6 +37,8 @@ class FactCell(Card):
         self.name.setFont(small)
         self.reason.setFont(small)
         self.word.setFont(scaled(self.font(), 1.0, bold=True))
+        # Room for both from the start: a part that gets worse must not move what is below, Halt least of all.
+        self.reason.set_lines(REASON_LINES)
         for label in (self.name, self.word):
             label.setTextFormat(Qt.TextFormat.PlainText)
         first = QHBoxLayout()
@@ -73,7 +77,6 @@ class FactCell(Card):
             return
         tone, theme = fact_word(self._fact).tone, self.theme
         self.set_tone(tone if self._fact.level != "ok" else None)
-        self.reason.set_lines(1 if self._fact.level == "ok" else 3)
         ink(self.name, theme.quiet if self._fact.level == "ok" else theme.text)
         ink(self.reason, theme.quiet if self._fact.level == "ok" else theme.text)
         ink(self.word, theme.ink[tone] if self._fact.level == "ok" else theme.wash_ink[tone])
@@ -112,7 +115,7 @@ class ElidedLabel(QWidget):
         self._resized()
 
     def set_lines(self, lines: int) -> None:
-        """At most so many."""
+        """At most so many; there is room for them, few as they are now."""
         self._lines = lines
         self._resized()
 
@@ -131,7 +134,7 @@ class ElidedLabel(QWidget):
         return lines
 
     def sizeHint(self) -> QSize:
-        return QSize(0, self.fontMetrics().lineSpacing() * max(1, len(self.shown_lines())))
+        return QSize(0, self.fontMetrics().lineSpacing() * self._lines)
 
     def _resized(self) -> None:
         self.updateGeometry()

@@ -12,6 +12,7 @@ from datetime import tzinfo
 from html import escape
 from typing import Any
 
+from app.domain.key import DERIVED_FROM, TRANSITION
 from app.gui import timeline
 from app.gui.conflict import conflict_html
 from app.gui.evidence import UNRESOLVED, evidence_html
@@ -296,6 +297,7 @@ def _signal(writer: Writer, story: Story) -> str:
         (tr("source"), escape(one_line(signal["source"]))),
         (tr("key"), escape(one_line(signal["key"]))),
         (tr("key from"), f"{escape(source)}. {escape(tr(KEY_SOURCES.get(source, '')))}"),
+        (tr("made of"), escape(_made_of(signal)) if source == "derived" else ""),
         (tr("times sent"), escape(str(signal["deliveries"]))),
     ]
     if signal["unanswered"]:
@@ -316,6 +318,19 @@ def _signal(writer: Writer, story: Story) -> str:
         )
         fields.append((name.replace("_", " "), escape(one_line(shown))))
     return html + writer.heading(tr("As it was understood")) + writer.pairs(fields)
+
+
+def _made_of(signal: dict[str, Any]) -> str:
+    """The fields that a derived key was made of, as they were understood; what is empty is part of it too."""
+    parsed = json.loads(signal["parsed"])
+    parts = [one_line(signal["source"])]
+    for name in (*DERIVED_FROM, *TRANSITION):
+        value = parsed.get(name)
+        if name == "bar_time" and isinstance(value, int):
+            value = local_time(rfc3339(value))
+        if value is not None:
+            parts.append(one_line(f"{name.replace('_', ' ')} {value}"))
+    return ", ".join(parts)
 
 
 def _body(writer: Writer, story: Story) -> str:

@@ -1,6 +1,7 @@
 """`python -m tests.gui.screenshots OUTDIR [NAME...]`: the window, light and dark, empty and full, two sizes.
 
-NAME is SCENE-PALETTE-SIZE, as the files are called, or a part of it. No display is needed.
+NAME is SCENE-PALETTE-SIZE, as the files are called, or a part of it; `--readme` alone makes those that the
+README shows, in resources/screenshots. No display is needed.
 Everything in the pictures is made up, and the addresses are shown as the window shows them: tokens blanked.
 """
 
@@ -20,7 +21,7 @@ os.environ.setdefault("TZ", "Europe/Amsterdam")
 time.tzset()
 
 import qasync  # noqa: E402
-from PySide6.QtGui import QPainter, QPalette  # noqa: E402
+from PySide6.QtGui import QImage, QPainter, QPalette  # noqa: E402
 from PySide6.QtWidgets import QApplication, QDialog  # noqa: E402
 
 from app.engine.status import Fact  # noqa: E402
@@ -66,7 +67,10 @@ async def _filtered(window: Window, engine: StandIn) -> None:
     await _full(window, engine)
     window.show_view("orders")
     await _settle(window)
-    window.current.set_filter(Filter(text="BTC", chips=["filled"], span="between", sort="quantity"))
+    wanted = Filter(text="BTC", chips=["filled"], span="day", sort="quantity")
+    window.current.set_filter(wanted)
+    await _settle(window)
+    window.current.table.choose(0)
 
 
 async def _needs(window: Window, engine: StandIn) -> None:
@@ -86,6 +90,15 @@ async def _deciding(window: Window, engine: StandIn) -> None:
 
 async def _trouble(window: Window, engine: StandIn) -> None:
     await _full(window, engine)
+    await _trouble_facts(window, engine)
+    window.doings.show_state("halted")
+    window.notice.say(
+        "Trading is halted: signals are claimed and shown, and nothing is placed. Already on the way: O50.",
+        "warning",
+    )
+
+
+async def _trouble_facts(window: Window, engine: StandIn) -> None:
     engine.trading_state = "halted"
     engine.facts = [
         Fact("listener", "deaf", "error", "the port does not answer: it is being opened again, attempt 2"),
@@ -109,11 +122,6 @@ async def _trouble(window: Window, engine: StandIn) -> None:
         ),
     ]
     engine.announce(frozenset({"status"}))
-    window.doings.show_state("halted")
-    window.notice.say(
-        "Trading is halted: signals are claimed and shown, and nothing is placed. Already on the way: O50.",
-        "warning",
-    )
 
 
 async def _readme(window: Window, engine: StandIn) -> None:
@@ -124,7 +132,44 @@ async def _readme(window: Window, engine: StandIn) -> None:
     window.current.table.choose(0)
 
 
+VIEWS = (
+    "needs",
+    "signals",
+    "refused",
+    "orders",
+    "fills",
+    "positions",
+    "reconciliation",
+    "activity",
+    "health",
+)
+
+
+def _empty_view(view: str) -> Callable[[Window, StandIn], object]:
+    async def scene(window: Window, engine: StandIn) -> None:
+        window.show_view(view)
+
+    return scene
+
+
+def _full_view(view: str) -> Callable[[Window, StandIn], object]:
+    """More than fits, with what is long and what is wrong."""
+
+    async def scene(window: Window, engine: StandIn) -> None:
+        await engine.write(lambda tx: trading_day(tx, NOW, quiet_rows=400))
+        await engine.write(lambda tx: needing(tx, NOW))
+        engine.counts = {"signals": 412_506, "duplicates": 9_120, "refused": 318, "open": 12, "waiting": 3}
+        await _trouble_facts(window, engine)
+        window.show_view(view)
+        await _settle(window)
+        window.views[view].table.choose(0)
+
+    return scene
+
+
 SCENES: dict[str, Callable[[Window, StandIn], object]] = {
+    **{f"{view}-empty": _empty_view(view) for view in VIEWS},
+    **{f"{view}-full": _full_view(view) for view in VIEWS},
     "empty": _empty,
     "signals": _chooses("signals", 0),
     "needs": _needs,
@@ -174,10 +219,26 @@ async def _all(out: Path, wanted: list[str]) -> None:
                     await _picture(out, scene, palette, size)
 
 
+README = {
+    "window.png": "readme-light-1280x800",
+    "needs-you.png": "needs-dark-1280x800",
+    "health.png": "health-light-1280x800",
+}
+KEPT = Path(__file__).parents[2] / "resources" / "screenshots"
+
+
 def main(arguments: list[str]) -> int:
     if not arguments:
         print(__doc__)
         return 2
+    if arguments == ["--readme"]:
+        with tempfile.TemporaryDirectory() as made:
+            code = main([made, *README.values()])
+            for name, picture in README.items():
+                # A palette is enough for a window, and a quarter of the size.
+                image = QImage(str(Path(made) / f"{picture}.png"))
+                image.convertToFormat(QImage.Format.Format_Indexed8).save(str(KEPT / name))
+        return code
     out = Path(arguments[0])
     out.mkdir(parents=True, exist_ok=True)
     application = Application(sys.argv[:1])

@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.clock import SECOND
+from app.engine.status import Fact
 from app.gui.window import Window
 from tests.gui import rows
 from tests.gui.hands import click, press, until
@@ -46,6 +47,16 @@ async def test_the_band_gets_loud_and_quiet_without_moving_anything(window: Wind
     )
     await until(lambda: len(window.needs.needs) == 1)
     assert (places(window), window.attention.height()) == (before, height)
+
+
+async def test_parts_that_get_worse_move_nothing(window: Window, engine: StandIn) -> None:
+    before = places(window)
+    long = "the port does not answer, and it is being opened again: attempt 2 of as many as it takes, " * 3
+    engine.facts = [Fact(each.name, "failing", "error", long) for each in engine.facts]
+    engine.announce(frozenset({"status"}))
+    await until(lambda: "Failing" in window.strip.cells["ledger"].word.text())
+    assert places(window) == before
+    assert long.strip() in window.strip.cells["ledger"].accessibleDescription()
 
 
 async def test_a_long_sentence_is_cut_and_whole_in_its_tooltip(window: Window, engine: StandIn) -> None:
