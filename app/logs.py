@@ -99,7 +99,10 @@ def start_logging(home: Path | None, *, stderr: TextIO | None = None) -> Callabl
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
-    handlers: list[logging.Handler] = [_console(stderr or sys.stderr)]
+    handlers: list[logging.Handler] = []
+    # Frozen without a console there is no stderr.
+    if (console := stderr or sys.stderr) is not None:
+        handlers.append(_console(console))
     if home is not None:
         handlers.append(_file(home / FILE_NAME))
     lines: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -14,6 +14,15 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
+Death = Callable[[str, BaseException], None]
+_hear: list[Death] = []
+
+
+def hear_deaths(listener: Death) -> Callable[[], None]:
+    """Calls it with name and error of each task that dies, whoever owns it; returns what ends that."""
+    _hear.append(listener)
+    return lambda: _hear.remove(listener)
+
 
 class Tasks:
     """A set of running tasks with one owner.
@@ -21,7 +30,7 @@ class Tasks:
     `on_death(name, error)` is called when a task ends by an exception; cancelling is not a death.
     """
 
-    def __init__(self, on_death: Callable[[str, BaseException], None] | None = None) -> None:
+    def __init__(self, on_death: Death | None = None) -> None:
         self._running: set[asyncio.Task[Any]] = set()
         self._on_death = on_death
 
@@ -53,5 +62,7 @@ class Tasks:
         if error is None:
             return
         log.error("task died", task=task.get_name(), error=repr(error), exc_info=error)
+        for listener in _hear:
+            listener(task.get_name(), error)
         if self._on_death is not None:
             self._on_death(task.get_name(), error)

@@ -79,6 +79,7 @@ def _is_there_already(home: Path, *, minimized: bool) -> bool:
 
 @contextlib.contextmanager
 def _log_of(home: Path) -> Iterator[None]:
+    from app.engine.crashes import watching
     from app.logs import start_logging
     from app.settings import ConfigError, create_home
 
@@ -88,7 +89,8 @@ def _log_of(home: Path) -> Iterator[None]:
         raise Failed(str(error)) from error
     stop_logging = start_logging(home)
     try:
-        yield
+        with watching(home):
+            yield
     finally:
         stop_logging()
 
@@ -124,7 +126,9 @@ def force_after(seconds: float) -> None:
 
     def end() -> None:
         _over.wait(seconds)
-        os.write(2, b"onefill: the stop took too long and was forced; the next start asks the brokers\n")
+        # Without a console there is no such descriptor, and the end must come all the same.
+        with contextlib.suppress(OSError):
+            os.write(2, b"onefill: the stop took too long and was forced; the next start asks the brokers\n")
         os._exit(FORCED)
 
     threading.Thread(target=end, name="hard deadline", daemon=True).start()
@@ -136,8 +140,10 @@ _over = threading.Event()
 
 async def _serve(home: Path, port: int | None) -> int:
     from app.engine import Engine, StartRefused
+    from app.engine.crashes import on_loop_error
 
     engine = Engine(home, port=port)
+    asyncio.get_running_loop().set_exception_handler(on_loop_error)
     restore = _stop_on_signals(engine)
     try:
         try:

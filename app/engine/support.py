@@ -22,6 +22,7 @@ from typing import Any
 import apsw
 
 from app import __version__
+from app.engine import crashes
 from app.engine.checkup import Finding
 from app.ledger.reader import open_read_only, read
 from app.ledger.store import FILE_NAME as LEDGER_FILE
@@ -121,7 +122,8 @@ def _contents(
     text = read_text(config_path(home))
     if text is not None:
         yield "config.toml", text
-    for name in (LOG_FILE, *(f"{LOG_FILE}.{number}" for number in range(1, KEPT_FILES + 1))):
+    logs = (LOG_FILE, *(f"{LOG_FILE}.{number}" for number in range(1, KEPT_FILES + 1)))
+    for name in (*logs, crashes.FILE_NAME, crashes.EARLIER_NAME):
         path = home / name
         if path.is_file():
             yield name, path.read_text(encoding="utf-8", errors="replace")
@@ -168,6 +170,7 @@ def known_secrets(secrets: Secrets, settings: Settings | None) -> list[str]:
         names += [
             f"account.{a.name}.{field}" for a in settings.accounts for field in ("key_id", "secret_key")
         ]
+        names += ["tunnel.token", *(notice.secret for notice in settings.notices)]
     found: list[str] = []
     for name in names:
         try:

@@ -1,20 +1,16 @@
-"""Nothing fails unseen: errors of slots, threads, tasks and Qt itself go to the log.
-
-Frozen without a console there is no stderr, so the log is the only place.
-"""
+"""The same watch over unhandled errors as without a window, and Qt's own messages beside it, into the log."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import sys
-import threading
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Any
 
 import structlog
 from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
+
+from app.engine.crashes import Crashes, on_loop_error, watching
+
+__all__ = ["errors_to_the_log", "on_loop_error"]
 
 log = structlog.get_logger(__name__)
 
@@ -28,33 +24,14 @@ _LEVELS = {
 
 
 @contextlib.contextmanager
-def errors_to_the_log() -> Iterator[None]:
+def errors_to_the_log() -> Iterator[Crashes]:
     """While it holds; what was there before comes back."""
-    excepthook, thread_hook = sys.excepthook, threading.excepthook
-    sys.excepthook = _on_error
-    threading.excepthook = _on_thread_error
     before = qInstallMessageHandler(_on_qt_message)
     try:
-        yield
+        with watching() as crashes:
+            yield crashes
     finally:
-        sys.excepthook, threading.excepthook = excepthook, thread_hook
         qInstallMessageHandler(before)
-
-
-def on_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """The loop's exception handler."""
-    error = context.get("exception")
-    log.error("error on the loop", what=context.get("message"), error=repr(error), exc_info=error)
-
-
-def _on_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    log.critical("unhandled error", error=repr(error), exc_info=(kind, error, trace))
-
-
-def _on_thread_error(arguments: threading.ExceptHookArgs) -> None:
-    error = arguments.exc_value
-    name = arguments.thread.name if arguments.thread else None
-    log.critical("unhandled error in a thread", thread=name, error=repr(error), exc_info=error)
 
 
 def _on_qt_message(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:
