@@ -12,6 +12,7 @@ from PySide6.QtGui import QGuiApplication, QIcon, QSessionManager
 from PySide6.QtWidgets import QApplication
 
 from app.gui.theme import dark_palette, light_palette
+from app.gui.translations import install
 from app.settings import resource
 
 ICON = "icon.svg"
@@ -30,6 +31,7 @@ class Application(QApplication):
         self.setApplicationName("Onefill")
         self.setDesktopFileName("onefill")
         self.setQuitOnLastWindowClosed(False)
+        install(self)
         self.setStyle("Fusion")
         self.commitDataRequest.connect(self._session_ends)
         wear_colours(self)

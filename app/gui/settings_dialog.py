@@ -19,6 +19,7 @@ from app.gui.settings_frame import SettingsFrame
 from app.gui.settings_secrets import SecretsPage
 from app.gui.settings_trials import try_account, try_notice, try_source
 from app.gui.tool_dialog import Tools
+from app.gui.words import tr
 
 SETTLED_MS = 250
 TESTS = {"sources": try_source, "accounts": try_account, "notices": try_notice}
@@ -371,4 +372,4 @@ class SettingsDialog(SettingsFrame):
 
 
 def _changes(number: int) -> str:
-    return "1 change is" if number == 1 else f"{number} changes are"
+    return tr("1 change is") if number == 1 else tr("{number} changes are").format(number=number)

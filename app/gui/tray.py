@@ -49,6 +49,7 @@ class Tray(QObject):
         self._pressing = pressing
         self._is_there = is_there
         self._state: TrayState | None = None
+        self._palette = 0
         self._tries = 0
         self.is_shown = False
         self.icon = icon or QSystemTrayIcon(self)
@@ -130,8 +131,10 @@ class Tray(QObject):
         """What the engine says now, in shape and words."""
         status, pressing = self._status(), self._pressing()
         state = tray_state(status, len(pressing))
-        if state is not self._state:
-            self._state = state
+        # Light may have turned to dark meanwhile.
+        palette = self._window.palette().cacheKey()
+        if (state, palette) != (self._state, self._palette):
+            self._state, self._palette = state, palette
             self.icon.setIcon(tray_icon(state, self._window.palette()))
         text = tray_text(status, pressing)
         if text != self.icon.toolTip():

@@ -7,16 +7,16 @@ calls below and no others, so it finds what is usual and not everything.
 from __future__ import annotations
 
 import ast
+import importlib.util
+import json
 import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QLocale
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 
 from app.gui.translations import install, translation
 
@@ -35,6 +35,8 @@ MAKERS = re.compile(
 )
 NAMES = frozenset({"Onefill", "TradingView", "JSON"})
 """The same in every language."""
+EXAMPLE = re.compile(r"\{\n|\w+:\w+$")
+"""What a person types as it stands: a message, a term of the filter."""
 KEYS = re.compile(r"(Ctrl|Alt|Shift|Meta)\+.*|F[0-9]+|Esc|Del")
 
 
@@ -88,8 +90,9 @@ def _words(text: str) -> list[str]:
 
 
 def _has_words(text: str) -> bool:
-    is_json = text.startswith("{\n")
-    return bool(set(_words(text)) - NAMES) and not KEYS.fullmatch(text) and not is_json
+    if KEYS.fullmatch(text) or EXAMPLE.match(text):
+        return False
+    return bool(set(_words(text)) - NAMES)
 
 
 def _is_code(text: str) -> bool:
@@ -141,56 +144,85 @@ def test_the_reader_of_sources_lets_good_ones_pass(good: str) -> None:
 
 # ------------------------------------------------------------------------------------------- a translation
 
-SOURCE = """<?xml version="1.0" encoding="utf-8"?>
-<!DOCTYPE TS>
-<TS version="2.1" language="de">
-<context><name>Words</name><message><source>Nothing needs you</source>
-<translation>Nichts braucht dich</translation></message></context>
-</TS>
-"""
+
+def _translate() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("translate", ROOT / "packaging" / "translate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-@pytest.fixture
-def german(tmp_path: Path) -> Path:
-    """Made as the README says, by Qt's own tool."""
-    release = shutil.which("pyside6-lrelease", path=str(Path(sys.executable).parent))
-    if release is None:
-        pytest.skip("Qt's lrelease is not there")
-    (tmp_path / "onefill_de.ts").write_text(SOURCE, "utf-8")
-    made = tmp_path / "onefill_de.qm"
-    done = subprocess.run(
-        [release, str(tmp_path / "onefill_de.ts"), "-qm", str(made)],
-        capture_output=True,
-        text=True,
-        check=False,
+def german(folder: Path, sentences: dict[str, object]) -> Callable[[str], Path | None]:
+    file = folder / "de.json"
+    file.write_text(json.dumps(sentences), "utf-8")
+    return {"translations/de.json": file}.get
+
+
+def shown(text: str, context: str = "Words") -> str:
+    return QCoreApplication.translate(context, text)
+
+
+def test_a_translation_of_the_persons_language_is_used_wherever_the_text_stands(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    find = german(
+        tmp_path,
+        {
+            "Nothing needs you": "Nichts braucht dich",
+            "Halted": None,
+            "Needs you: {number}": "Braucht dich",
+            "Notes: {number}": "Notizen: {number}",
+        },
     )
-    if not made.exists():
-        pytest.skip(f"lrelease cannot run here: {done.stderr[:200]}")
-    return made
-
-
-def test_a_translation_of_the_persons_language_is_used(qapp: QApplication, german: Path) -> None:
-    files = {"translations/onefill_de.qm": german}
-    translator = install(qapp, QLocale("de_AT"), files.get)
+    translator = install(qapp, QLocale("de_AT"), find)
     assert translator is not None
+    label = QLabel()
     try:
-        assert QCoreApplication.translate("Words", "Nothing needs you") == "Nichts braucht dich"
-        assert QCoreApplication.translate("Words", "Quit") == "Quit", "what is not translated stays"
+        assert shown("Nothing needs you") == label.tr("Nothing needs you") == "Nichts braucht dich"
+        assert shown("Quit") == "Quit", "what it does not have stays"
+        assert shown("Halted") == "Halted", "what waits to be translated stays"
+        assert shown("Needs you: {number}") == "Needs you: {number}", "what lost its number is not used"
+        assert shown("Notes: {number}").format(number=3) == "Notizen: 3"
     finally:
         qapp.removeTranslator(translator)
-    assert QCoreApplication.translate("Words", "Nothing needs you") == "Nothing needs you"
+        label.deleteLater()
+    assert shown("Nothing needs you") == "Nothing needs you"
 
 
 def test_the_exact_place_comes_before_the_language_alone(tmp_path: Path) -> None:
-    files = {
-        name: tmp_path / name for name in ("translations/onefill_pt_BR.qm", "translations/onefill_pt.qm")
-    }
-    assert translation(QLocale("pt_BR"), files.get) == tmp_path / "translations/onefill_pt_BR.qm"
-    assert translation(QLocale("pt_PT"), files.get) == tmp_path / "translations/onefill_pt.qm"
+    files = {name: tmp_path / name for name in ("translations/pt_BR.json", "translations/pt.json")}
+    assert translation(QLocale("pt_BR"), files.get) == tmp_path / "translations/pt_BR.json"
+    assert translation(QLocale("pt_PT"), files.get) == tmp_path / "translations/pt.json"
     assert translation(QLocale("fi_FI"), files.get) is None
 
 
-def test_a_broken_translation_is_no_reason_not_to_open(qapp: QApplication, tmp_path: Path) -> None:
-    broken = tmp_path / "onefill_de.qm"
-    broken.write_bytes(b"no translation")
+@pytest.mark.parametrize("content", ["no json", "[1, 2]", '{"a": ', "\udcff"])
+def test_a_broken_translation_is_no_reason_not_to_open(
+    qapp: QApplication, tmp_path: Path, content: str
+) -> None:
+    broken = tmp_path / "de.json"
+    broken.write_bytes(content.encode("utf-8", "surrogateescape"))
     assert install(qapp, QLocale("de_DE"), lambda _name: broken) is None
+
+
+def test_the_tool_finds_what_is_shown_keeps_what_is_translated_and_counts_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool = _translate()
+    monkeypatch.setattr(tool, "FOLDER", tmp_path / "translations")
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    assert tool.main(["de"]) == 0
+    file = tmp_path / "translations" / "de.json"
+    made = json.loads(file.read_text("utf-8"))
+    for text in ("Nothing needs you", "Halted", "&Open Onefill", "Onefill does not start.", "What is wrong"):
+        assert made[text] is None, "from tr, self.tr, a table of words, translate and QT_TRANSLATE_NOOP"
+    made |= {"Nothing needs you": "Nichts braucht dich", "Long gone": "Lange weg"}
+    file.write_text(json.dumps(made), "utf-8")
+    assert tool.main(["de"]) == 0
+    renewed = json.loads(file.read_text("utf-8"))
+    assert renewed["Nothing needs you"] == "Nichts braucht dich"
+    assert "Long gone" not in renewed
+    assert f"{len(renewed)} texts, {len(renewed) - 1} to be translated" in capsys.readouterr().out
+    assert tool.main(["../evil"]) == 2
