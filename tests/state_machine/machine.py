@@ -316,10 +316,14 @@ class Onefill(History):
 
     @rule(by_kill=st.booleans(), resumes=st.sampled_from([True, True, False]), intent=BUYS)
     def go_back(self, by_kill: bool, resumes: bool, intent: Intent) -> None:
-        """What was lost comes again, and something new, before or after a person has looked."""
+        """What was lost comes again, and something new, before or after a person has looked.
+
+        The clock is right by then (README, what is assumed): the watermark is what it says.
+        """
         (self.w.kill if by_kill else self.w.stop)()
         with self.w.ledger() as ledger:
             self.seen.check_ledger(ledger, self.model)
+        self.w.clock.step(self.w.newest_wall - self.w.clock.now())
         self.w.pass_by(1)
         now, request = self.w.clock.now(), uuid.uuid4().hex
         with capture_logs():
