@@ -53,6 +53,8 @@ class SimulatedExchange:
         self._book: Book | None = None
         self._runner: web.ServerRunner | None = None
         self._site: web.TCPSite | None = None
+        self._busy: set[asyncio.Transport] = set()
+        """Connections on which a request is being answered."""
 
     @property
     def url(self) -> str:
@@ -82,6 +84,14 @@ class SimulatedExchange:
         assert self._site is not None
         await self._site.stop()
         self._site = None
+
+    async def drop_idle(self) -> None:
+        """Closes every connection on which no request is being answered, as venues do after a while."""
+        assert self._runner is not None
+        assert self._runner.server is not None
+        for protocol in list(self._runner.server.connections):
+            if protocol.transport is not None and protocol.transport not in self._busy:
+                protocol.transport.close()
 
     async def stop(self) -> None:
         """Nobody answers any more; what was held or delayed ends without an answer."""
@@ -122,6 +132,16 @@ class SimulatedExchange:
     # ------------------------------------------------------------------------------------------- a request
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        transport = request.transport
+        if transport is None:
+            return web.Response()
+        self._busy.add(transport)
+        try:
+            return await self._answer_one(request)
+        finally:
+            self._busy.discard(transport)
+
+    async def _answer_one(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.rel_url.path
         if path == CONTROL:
             return await self._control(request)

@@ -47,7 +47,7 @@ max_order_age = "300s"
 interval = "30s"
 absent_min_age = "15s"
 arrival_bound = "10s"
-resolve_deadline = "90s"
+resolve_deadline = "300s"
 """
 ENDED = ("DONE", "DENIED", "NOT_PLACED", "NEEDS_OPERATOR")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import apsw
-import pytest
 
 from app.drill import judge
 from app.drill.judge import violations
@@ -42,16 +42,24 @@ def test_it_is_small_and_knows_nothing_of_the_program() -> None:
     assert "from app" not in text
 
 
-@pytest.mark.parametrize("harm", HARMS)
-async def test_each_harm_is_named(tmp_path: Path, harm: str) -> None:
-    async with venue(tmp_path, Rules(filling="in_reply")) as v:
+async def test_each_harm_is_named(tmp_path: Path) -> None:
+    sound, harmed = tmp_path / "sound", tmp_path / "harmed"
+    sound.mkdir()
+    async with venue(sound, Rules(filling="in_reply")) as v:
         await v.filled("10")
-    where, sql, word = HARMS[harm]
-    connection = apsw.Connection(str(tmp_path / where))
-    connection.execute("PRAGMA foreign_keys = OFF").fetchall()
-    for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        connection.execute(f"DROP TRIGGER {trigger}").fetchall()
-    connection.execute(sql).fetchall()
-    connection.close()
-    found = await asyncio.to_thread(violations, tmp_path / EXCHANGE, tmp_path / "home")
-    assert word in [line.split()[0] for line in found], found
+    await asyncio.to_thread(_name_each, sound, harmed)
+
+
+def _name_each(sound: Path, harmed: Path) -> None:
+    for harm, (where, sql, word) in HARMS.items():
+        shutil.copytree(sound, harmed)
+        connection = apsw.Connection(str(harmed / where))
+        connection.execute("PRAGMA foreign_keys = OFF").fetchall()
+        triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for (trigger,) in triggers:
+            connection.execute(f"DROP TRIGGER {trigger}").fetchall()
+        connection.execute(sql).fetchall()
+        connection.close()
+        found = violations(harmed / EXCHANGE, harmed / "home")
+        assert word in [line.split()[0] for line in found], (harm, found)
+        shutil.rmtree(harmed)

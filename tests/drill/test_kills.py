@@ -14,6 +14,7 @@ import pytest
 from app.clock import SECOND
 from app.drill.faults import Fault, Reply, Taken
 from app.drill.rules import IdClass
+from tests.drill.kit import also
 from tests.drill.program import Trial, trial
 
 pytestmark = [
@@ -28,7 +29,9 @@ async def killed_at(t: Trial, place: str, key: str = "one") -> None:
     await t.do(t.program.wait_killed)
 
 
-@pytest.mark.parametrize(("id_class", "state"), [("B", "NOT_PLACED"), ("E", "NEEDS_OPERATOR")])
+@pytest.mark.parametrize(
+    ("id_class", "state"), [("B", "NOT_PLACED"), *also(("C", "NEEDS_OPERATOR"), ("E", "NEEDS_OPERATOR"))]
+)
 async def test_s21_killed_after_submitting_before_the_socket(
     tmp_path: Path, id_class: IdClass, state: str
 ) -> None:
@@ -79,7 +82,7 @@ FAULTS = {
     "half an answer": (Fault("submit", Reply.TRUNCATED),),
     "looks fail": (Fault("submit", Reply.RESET), Fault("find", Reply.STATUS, times=4, status=500)),
 }
-COVERING = [("after_commit=4", "lost after"), ("before_200", "504 after")]
+COVERING = [("after_commit=4", "lost after")]
 """What the fast tier has time for; scenarios 21 and 22 kill at the two other places that matter."""
 EVERY = list(itertools.product([*PLACES, *(f"after_commit={n}" for n in range(2, 9))], FAULTS))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from app.brokers.classify import Rule
 from app.clock import SECOND
 from app.drill.faults import Reply, Taken
 from app.drill.rules import Rules
-from tests.drill.kit import Venue, of_class, venue
+from tests.drill.kit import Venue, also, of_class, venue
 
-LOST = [Reply.RESET, Reply.CLOSED]
+NO_ANSWERS = [Reply.TRUNCATED, Reply.HTML, Reply.EMPTY, Reply.NAMELESS, Reply.STRANGER]
+LOST = [Reply.RESET, *also(Reply.CLOSED)]
 
 
 async def test_s01_a_market_order_that_fills_in_the_reply(tmp_path: Path) -> None:
@@ -42,7 +44,7 @@ async def test_s02_response_lost_after_fill(tmp_path: Path, reply: Reply) -> Non
 
 @pytest.mark.parametrize(
     ("id_class", "state"),
-    [("A", "NOT_PLACED"), ("B", "NOT_PLACED"), ("C", "NEEDS_OPERATOR"), ("E", "NEEDS_OPERATOR")],
+    [("B", "NOT_PLACED"), ("E", "NEEDS_OPERATOR"), *also(("A", "NOT_PLACED"), ("C", "NEEDS_OPERATOR"))],
 )
 async def test_s03_request_lost_before_arrival(tmp_path: Path, id_class: str, state: str) -> None:
     """H35: weak proof ends by itself only where a replay is no double; elsewhere with a person."""
@@ -73,8 +75,9 @@ async def test_s04_connection_refused_is_never_in_doubt(tmp_path: Path, comes_ba
         await v.desk.until("SELECT count(*) >= 1 FROM attempts WHERE bytes_left = 0", 1)
         if comes_back:
             await v.exchange.listen()
-            v.clock.advance(5 * SECOND)  # what was held off may be tried again
-            order = await v.over()
+            # What was held off is tried again after a moment.
+            async with v.time_runs(tick=SECOND // 4):
+                order = await v.over()
             assert (order["state"], order["ord_status"]) == ("DONE", "Filled")
             assert len(await v.at_exchange()) == 1
         else:
@@ -85,7 +88,7 @@ async def test_s04_connection_refused_is_never_in_doubt(tmp_path: Path, comes_ba
         assert "AMBIGUOUS" not in await v.states()
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
+@pytest.mark.parametrize("status", [504, *also(500, 502, 503)])
 async def test_s05_a_gateways_error_after_the_order_was_accepted(tmp_path: Path, status: int) -> None:
     async with venue(tmp_path, Rules(filling="in_reply")) as v:
         v.fault("submit", Reply.STATUS, status=status)
@@ -117,26 +120,35 @@ async def test_s07_time_out_at_the_venue_and_the_order_shows_up_20_s_later(tmp_p
         v.fault("submit", Reply.STATUS, status=408, code=-1007, message="Timeout waiting for response")
         began = v.clock.now()
         await v.buy()
-        await v.state(1, "AMBIGUOUS")
+        await v.looked_in_vain()
         async with v.time_runs():
             order = await v.over()
         assert (order["state"], order["ord_status"]) == ("DONE", "Filled")
         assert v.clock.now() - began >= 20 * SECOND
-        assert "absent" in await v.evidence()
         assert "NOT_PLACED" not in await v.states()
 
 
-@pytest.mark.parametrize("reply", [Reply.TRUNCATED, Reply.HTML, Reply.EMPTY, Reply.NAMELESS, Reply.STRANGER])
-@pytest.mark.parametrize("taken", [Taken.BEFORE_REPLY, Taken.NEVER])
+@pytest.mark.parametrize(
+    ("reply", "taken"),
+    [
+        (Reply.TRUNCATED, Taken.BEFORE_REPLY),
+        (Reply.HTML, Taken.NEVER),
+        (Reply.NAMELESS, Taken.BEFORE_REPLY),
+        (Reply.STRANGER, Taken.BEFORE_REPLY),
+        *also(*itertools.product(NO_ANSWERS, [Taken.BEFORE_REPLY, Taken.NEVER])),
+    ],
+)
 async def test_s08_an_answer_that_is_none_is_neither_success_nor_refusal(
     tmp_path: Path, reply: Reply, taken: Taken
 ) -> None:
     async with venue(tmp_path, Rules(filling="in_reply")) as v:
         v.fault("submit", reply, taken, status=200)
         await v.buy()
-        await v.state(1, "AMBIGUOUS") if taken is Taken.NEVER else None
-        async with v.time_runs():
-            order = await v.over()
+        if taken is Taken.NEVER:
+            await v.state(1, "AMBIGUOUS")
+            async with v.time_runs():
+                await v.over()
+        order = await v.over()
         assert (await v.states())[:2] == ["SUBMITTING", "AMBIGUOUS"]
         assert order["state"] == ("NOT_PLACED" if taken is Taken.NEVER else "DONE")
         assert await v.posts() == 1
@@ -147,9 +159,9 @@ async def test_s09_accepted_after_the_sender_gave_up_waiting(tmp_path: Path) -> 
         arrives = v.plan.hold("submit", taken=Taken.LATE)
         await v.buy()
         await v.state(1, "AMBIGUOUS")
+        await v.looked_in_vain()
         await v.pass_time(30)
         assert (await v.desk.order(1))["state"] == "AMBIGUOUS"
-        assert "absent" in await v.evidence()
         arrives.release()
         async with v.time_runs():
             order = await v.over()

@@ -16,7 +16,7 @@ pytestmark = [
 
 
 async def test_a_short_soak_doubles_and_loses_nothing(tmp_path: Path) -> None:
-    tally = await soak(tmp_path, seconds=7, seed=7)
+    tally = await soak(tmp_path, seconds=5, seed=7)
     assert tally.violations == []
     counts = tally.counts
     assert min(counts["signals"], counts["kills"], counts["faults"], counts["orders at the exchange"]) > 0
