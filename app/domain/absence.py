@@ -72,7 +72,9 @@ def judge(case: Case, rules: Rules, now: int) -> Verdict:
         return Verdict.ABSENT
     if _is_proved(case, rules, run):
         return Verdict.ABSENT if rules.orders_expire or rules.keeps_ids_apart else Verdict.A_PERSONS
-    return Verdict.A_PERSONS if now - case.sent_at >= rules.deadline else Verdict.LOOK_AGAIN
+    if now - case.sent_at < rules.deadline or _is_under_way(run, rules, now):
+        return Verdict.LOOK_AGAIN
+    return Verdict.A_PERSONS
 
 
 def confirming(case: Case) -> list[Look]:
@@ -100,6 +102,12 @@ def wait(looks: int, jitter: float) -> int:
     """Microseconds until the next look after `looks` of them; `jitter`, from 0 to 1, is the caller's draw."""
     base = SCHEDULE[min(looks, len(SCHEDULE)) - 1] if looks else 0
     return base + int(base * JITTER * (2 * jitter - 1))
+
+
+def _is_under_way(run: list[Look], rules: Rules, now: int) -> bool:
+    """Whether looks that agree are being made right now: a program that was down for longer than the deadline
+    asks a person only once it has looked as often as it would have (bounded by the minimum age)."""
+    return 0 < len(run) < rules.confirmations and now - run[0].at < rules.min_age
 
 
 def _is_proved(case: Case, rules: Rules, run: list[Look]) -> bool:

@@ -93,9 +93,7 @@ def acknowledge(tx: Transaction, account: str, identity: str, decision: Decision
         (account,),
     )
     if row is not None and row[4] is not None:
-        raise NotDone(
-            f"{row[0]} is the account of {row[4]}: take {account} or {row[4]} out of config.toml first"
-        )
+        raise NotDone(f"{row[0]} is the account of {row[4]} already: take one out of config.toml first")
     if row is None or row[0] is None:
         number = row[3] if row is not None and row[3] else "none yet"
         raise NotDone(f"{account} has nothing to acknowledge: its account is {number}")

@@ -74,3 +74,14 @@ def test_looks_come_ever_more_rarely_and_never_in_step() -> None:
     assert [wait(n, 0.5) / SECOND for n in range(1, 11)] == [0.5, 1, 2, 5, 10, 20, 40, 60, 60, 60]
     assert (wait(8, 0.0), wait(8, 1.0)) == (48 * SECOND, 72 * SECOND)
     assert sorted(SCHEDULE) == list(SCHEDULE)
+
+
+def test_looks_that_agree_after_a_long_absence_of_ours_are_let_finish() -> None:
+    """The program was down overnight: three looks in a row prove it, and one does not ask a person."""
+    night = 30_000
+    assert judge(case(night), B, night * SECOND) is Verdict.LOOK_AGAIN
+    assert judge(case(night, night + 1), B, (night + 1) * SECOND) is Verdict.LOOK_AGAIN
+    assert judge(case(night, night + 1, night + 2), B, (night + 2) * SECOND) is Verdict.ABSENT
+    assert judge(case(night, night + 1), B, (night + 300) * SECOND) is Verdict.A_PERSONS
+    assert judge(case(night, failed=(night + 1,)), B, (night + 1) * SECOND) is Verdict.A_PERSONS
+    assert judge(case(failed=(night,)), B, night * SECOND) is Verdict.A_PERSONS

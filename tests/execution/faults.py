@@ -146,6 +146,7 @@ class FaultyBroker:
         await self._stand("after_snapshot")
         return replace(
             found,
+            account=self._account(found.account),
             open_orders=[o for o in found.open_orders if self._shows(o.client_order_id)],
             recent_orders=[o for o in found.recent_orders if self._shows(o.client_order_id)],
             fills=[f for f in found.fills if self._shows(f.client_order_id)],

@@ -35,6 +35,8 @@ class Venue(FaultyBroker):
         self.extra_orders: list[BrokerOrder] = []
         """Orders that its lists show beside the exchange's."""
         self.blocked = ""
+        self.asked: list[str] = []
+        """Client order ids that were looked for."""
         self.cash: Decimal | None = None
 
     @property
@@ -52,6 +54,10 @@ class Venue(FaultyBroker):
     async def quote(self, instrument: str) -> Decimal | None:
         quote = await super().quote(instrument)
         return quote if self.price is None else self.price
+
+    async def find(self, client_order_id: str) -> BrokerOrder | None:
+        self.asked.append(client_order_id)
+        return await super().find(client_order_id)
 
     async def position(self, instrument: str) -> Decimal:
         position = await super().position(instrument)
