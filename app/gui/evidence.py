@@ -72,7 +72,7 @@ def _looks(writer: Writer, order: dict[str, Any]) -> str:
         word = look_up(EVIDENCE, look["result"])
         at = f"{local_time(look['at'], writer.zone)}{local_milliseconds(look['at'], writer.zone)[8:]}"
         rows.append(
-            f'<tr><td style="padding-right:12px">{escape(at)}</td>'
+            f'<tr><td style="padding-right:12px">{escape(at).replace(" ", "&nbsp;")}</td>'
             f'<td style="padding-right:12px">{escape(one_line(look["look"]))}</td>'
             f'<td style="padding-right:12px">{writer.ink(word.tone, word.shown)}</td>'
             f"<td>{writer.quiet(one_line(look['detail'] or ''))}</td></tr>"

@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,7 @@ os.environ.setdefault("TZ", "Europe/Amsterdam")
 time.tzset()
 
 import qasync  # noqa: E402
+from PySide6.QtCore import Qt  # noqa: E402
 from PySide6.QtGui import QImage, QPainter, QPalette  # noqa: E402
 from PySide6.QtWidgets import QApplication, QDialog  # noqa: E402
 
@@ -78,6 +80,11 @@ async def _needs(window: Window, engine: StandIn) -> None:
     await engine.write(lambda tx: needing(tx, NOW))
     await _settle(window)
     window.show_needs()
+
+
+async def _doubt(window: Window, engine: StandIn) -> None:
+    await _needs(window, engine)
+    window.needs.table.choose(1)
 
 
 async def _deciding(window: Window, engine: StandIn) -> None:
@@ -173,6 +180,7 @@ SCENES: dict[str, Callable[[Window, StandIn], object]] = {
     "empty": _empty,
     "signals": _chooses("signals", 0),
     "needs": _needs,
+    "doubt": _doubt,
     "deciding": _deciding,
     "ambiguous": _chooses("signals", 2),
     "refused": _chooses("refused", 0),
@@ -221,9 +229,10 @@ async def _all(out: Path, wanted: list[str]) -> None:
 
 README = {
     "window.png": "readme-light-1280x800",
-    "needs-you.png": "needs-dark-1280x800",
+    "needs-you.png": "doubt-dark-1280x800",
     "health.png": "health-light-1280x800",
 }
+WITHOUT_DITHER = Qt.ImageConversionFlag.AvoidDither | Qt.ImageConversionFlag.ThresholdDither
 KEPT = Path(__file__).parents[2] / "resources" / "screenshots"
 
 
@@ -237,7 +246,11 @@ def main(arguments: list[str]) -> int:
             for name, picture in README.items():
                 # A palette is enough for a window, and a quarter of the size.
                 image = QImage(str(Path(made) / f"{picture}.png"))
-                image.convertToFormat(QImage.Format.Format_Indexed8).save(str(KEPT / name))
+                pixels = image.convertToFormat(QImage.Format.Format_RGB32)
+                counted = Counter(memoryview(pixels.constBits()).cast("I"))
+                colours = [colour for colour, _number in counted.most_common(256)]
+                few = pixels.convertToFormat(QImage.Format.Format_Indexed8, colours, WITHOUT_DITHER)
+                few.save(str(KEPT / name), "PNG", 0)  # type: ignore[call-overload]
         return code
     out = Path(arguments[0])
     out.mkdir(parents=True, exist_ok=True)
