@@ -182,14 +182,14 @@ class Plot(QWidget):
 
     # ------------------------------------------------------------------ reading values
 
-    def words(self, place: int) -> str:
-        """The time of a place and every value there."""
+    def words(self, index: int) -> str:
+        """The time of a index and every value there."""
         picture = self._picture
-        at = datetime.fromtimestamp(picture.times[place] / SECOND).astimezone()
+        at = datetime.fromtimestamp(picture.times[index] / SECOND).astimezone()
         parts = [
             f"{each.name} {picture.write(value)}"
             for each in picture.series
-            if (value := each.values[place]) is not None
+            if (value := each.values[index]) is not None
         ]
         return f"{at:%Y-%m-%d %H:%M}  " + "  ·  ".join(parts)
 
