@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from app.execution.ids import id_of, ids_to_look_up, must_look_first
+from app.execution.ids import WEEK, id_of, ids_to_look_up, must_look_first
 from app.execution.policy import Policy, policies
 from app.execution.ruling import claim_of
 from app.ledger import orders
 from app.ledger.orders import Order
 from app.ledger.restore import LOOKUP_BEFORE_SEND
 from app.settings import default_text, read_settings
-from tests.ledger.ledger_rows import Rows
+from tests.ledger.ledger_rows import NOON, Rows
 
 SIGNAL = '{"symbol": "AAPL", "action": "buy"}'
 
@@ -72,3 +72,16 @@ def test_h39_what_another_row_was_sent_under_is_known_and_not_looked_up(rows: Ro
     generation(rows, number, 1, sent)
     second = generation(rows, number, 2)
     assert ids_to_look_up(rows.tx, policy, "P1", claim, second) == (id_of(policy, "P1", claim, second),)
+
+
+def test_h39_for_a_week_after_a_restore_later_generations_are_looked_up_too(
+    rows: Rows, policy: Policy
+) -> None:
+    """A person may have replayed it in the time that was lost, and its signal comes in as if it were new."""
+    first = generation(rows, rows.claim("one", signal=SIGNAL), 1)
+    claim = claim_of(rows.tx, first)
+    rows.tx.set_meta(LOOKUP_BEFORE_SEND, str(NOON - WEEK + 1))
+    wanted = tuple(id_of(policy, "P1", claim, first, each) for each in (1, 2, 3, 4))
+    assert ids_to_look_up(rows.tx, policy, "P1", claim, first) == wanted
+    rows.tx.set_meta(LOOKUP_BEFORE_SEND, str(NOON - WEEK))
+    assert ids_to_look_up(rows.tx, policy, "P1", claim, first) == wanted[:1]

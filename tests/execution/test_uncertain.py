@@ -17,7 +17,7 @@ from tests.execution.venue import the, venue
 
 D = Decimal
 SHORTS = CONFIG + "allow_short = true\n"
-LONG_20 = {"market_position": "long", "market_position_size": "20"}
+LONG_20: dict[str, Any] = {"market_position": "long", "market_position_size": "20"}
 
 
 def blind(broker: FaultyBroker) -> None:
