@@ -183,7 +183,7 @@ class Plot(QWidget):
     # ------------------------------------------------------------------ reading values
 
     def words(self, index: int) -> str:
-        """The time of a index and every value there."""
+        """The time at an index and every value there."""
         picture = self._picture
         at = datetime.fromtimestamp(picture.times[index] / SECOND).astimezone()
         parts = [
