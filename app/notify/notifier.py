@@ -156,6 +156,8 @@ class Notifier:
             for stream, head in self._looked.heads.items():
                 box.cursor.setdefault(stream, head)
             box.look(self._looked.standing, self._looked.events, boot)
+            for stream, head in self._looked.heads.items():
+                box.cursor[stream] = max(box.cursor[stream], head)
             message = box.due(boot, self._minute(), at_once=at_once)
             if message is not None:
                 flight = self._sending.start(f"notice {box.notice.name}", self._send(box, message))

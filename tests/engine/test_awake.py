@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ import pytest
 from app.clock import SECOND, ManualClock
 from app.engine.awake import AGAIN, Awake, Hold, NothingHolds, ProgramHolds, WindowsHolds, hold_of
 from app.tasks import Tasks
+from tests.engine.kit import running, word
+from tests.engine.kit import until as engine_until
 from tests.tunnel.kit import alive, until
 
 unix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a script of Unix")
@@ -180,3 +183,27 @@ async def test_it_ends_with_a_program_that_is_killed(tmp_path: Path) -> None:
     finally:
         app.kill()
         await asyncio.to_thread(app.communicate)
+
+
+async def test_an_engine_holds_it_while_trading_is_not_halted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[int] = []
+
+    def set_state(flags: int) -> int:
+        said.append(flags)
+        return 1
+
+    monkeypatch.setattr("app.engine.awake.hold_of", lambda _system: WindowsHolds(set_state))
+    monkeypatch.setattr("app.engine.manners.Awake", partial(Awake, beat=0.01))
+    (tmp_path / "config.toml").write_text("[system]\nkeep_awake = true\n")
+    async with running(tmp_path) as engine:
+        await engine_until(engine, lambda: word(engine.status(), "awake") == "held")
+        await engine.command("halt", {"exits_only": True}, actor="test", request_id="1")
+        assert word(engine.status(), "awake") == "held", "exits are still to be placed"
+        await engine.command("halt", {}, actor="test", request_id="2")
+        await engine_until(engine, lambda: word(engine.status(), "awake") == "")
+        assert len(said) == 2
+        await engine.command("resume", {}, actor="test", request_id="3")
+        await engine_until(engine, lambda: word(engine.status(), "awake") == "held")
+    assert said[-1] == WindowsHolds.CONTINUOUS

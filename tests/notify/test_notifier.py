@@ -235,3 +235,14 @@ async def test_a_test_says_by_name_what_arrived(tmp_path: Path) -> None:
     assert "500" in answers["b"]
     assert "no window" in answers["c"]
     assert good.came[0]["title"] == "Onefill: a test notice"
+
+
+async def test_what_is_no_news_is_not_read_again(tmp_path: Path) -> None:
+    """Thousands of rows may lie between two fills: reading goes on behind them, for this run and the next."""
+    world = World(tmp_path, head=5)
+    with service() as there:
+        async with running(world, receiver("phone", there, world)):
+            await until(lambda: world.kept and '"E":5' in world.kept)
+            world.head = 40_000
+            await until(lambda: world.kept and '"E":40000' in world.kept)
+    assert there.came == []
