@@ -19,9 +19,9 @@ from app.gui.formats import grouped, visible
 from app.gui.status_strip import fact_word
 from app.gui.tab import LedgerTab, Sources
 from app.gui.words import TURNED_AWAY, fact_name, look_up, tr
-from app.ledger.counts import DAY
+from app.ledger.counts import DAY, turned_away_since
 from app.ledger.queries import rfc3339
-from app.ledger.reader import Row, read
+from app.ledger.reader import Row
 
 if TYPE_CHECKING:
     from app.engine import Fact, Status
@@ -76,14 +76,9 @@ class HealthFeed(ListFeed):
         return [*rows, self._turned_away(connection)]
 
     def _turned_away(self, connection: apsw.Connection) -> Row:
-        found = read(
-            connection,
-            "SELECT reason, sum(count) AS n FROM unauthenticated WHERE hour > ? "
-            "GROUP BY reason ORDER BY n DESC",
-            (self._clock.now() - DAY,),
-        )
-        number = sum(row["n"] for row in found)
-        parts = [f"{grouped(row['n'])} {tr(TURNED_AWAY.get(row['reason'], row['reason']))}" for row in found]
+        found = turned_away_since(connection, self._clock.now() - DAY)
+        number = sum(found.values())
+        parts = [f"{grouped(count)} {tr(TURNED_AWAY.get(why, why))}" for why, count in found.items()]
         return {
             "id": "",
             "key_of_row": "turned away",

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from app.gui.buttons import button
 
@@ -25,3 +26,6 @@ class OfferBar(QWidget):
             self.buttons.append(made)
             row.addWidget(made)
         row.addStretch(1)
+        self.note = QLabel(self)
+        self.note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        row.addWidget(self.note)

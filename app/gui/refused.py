@@ -22,11 +22,12 @@ from app.gui.columns import (
 )
 from app.gui.duplicates import burst_hint, repeat_of
 from app.gui.filters import HOUR
-from app.gui.formats import milliseconds, one_line
+from app.gui.formats import grouped, milliseconds, one_line
 from app.gui.notice import Notice
 from app.gui.tab import LedgerTab, Sources
-from app.gui.words import VERDICTS, look_up
+from app.gui.words import TURNED_AWAY, VERDICTS, look_up, tr
 from app.ledger.alike import repeats_since
+from app.ledger.counts import DAY, turned_away_since
 from app.ledger.reader import Row, SearchEnded
 
 log = structlog.get_logger(__name__)
@@ -82,6 +83,14 @@ TABLE = Table(
 )
 
 
+def _turned_away(counted: dict[str, int]) -> str:
+    """Requests that failed authentication: nothing of them is kept but the number."""
+    if not counted:
+        return ""
+    parts = [f"{grouped(number)} {tr(TURNED_AWAY.get(why, why))}" for why, number in counted.items()]
+    return tr("Turned away in 24 hours, nothing kept: {parts}").format(parts=", ".join(parts))
+
+
 class RefusedTab(LedgerTab):
     """Below the rows: why so many repeats come, where many do."""
 
@@ -98,9 +107,11 @@ class RefusedTab(LedgerTab):
             self.sources.tasks.start("window looks at repeats", self._look())
 
     async def _look(self) -> None:
-        since = self.sources.clock.now() - HOUR
+        now = self.sources.clock.now()
         try:
-            rows = await self.sources.finder.call(lambda c: repeats_since(c, since))
+            rows, away = await self.sources.finder.call(
+                lambda c: (repeats_since(c, now - HOUR), turned_away_since(c, now - DAY))
+            )
         except SearchEnded:
             return  # the next look comes
         except Exception as error:  # noqa: BLE001 - the view itself says what is wrong with the ledger
@@ -109,6 +120,8 @@ class RefusedTab(LedgerTab):
         finally:
             self._hinting = False
         self._hint_at = time.monotonic() + HINT_EVERY
+        if self.offers is not None:
+            self.offers.note.setText(_turned_away(away))
         text = burst_hint([repeat_of(row) for row in rows])
         if not text:
             self.hint.clear()

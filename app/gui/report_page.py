@@ -11,6 +11,8 @@ from datetime import tzinfo
 from html import escape
 from typing import Any
 
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+
 from app.gui.formats import both_times, duration, microseconds_between, one_line
 from app.gui.story import Page, Writer
 from app.gui.theme import Theme, Tone
@@ -29,15 +31,21 @@ from app.gui.words import (
 from app.ledger.positions import section_failed
 
 _SEVERITIES = ("critical", "warning", "info")
+
+
+def _(text: str) -> str:
+    return str(QT_TRANSLATE_NOOP("Words", text))
+
+
 _FIGURES = {
-    "matched": "orders that agree",
-    "fills_added": "fills that were new to us",
-    "fills_ignored": "fills seen before",
-    "fills_orphan": "fills of no order of ours",
-    "clock_offset_ms": "broker's clock ahead, ms",
-    "requests": "requests",
-    "pages": "pages",
-    "tries": "tries",
+    "matched": _("orders that agree"),
+    "fills_added": _("fills that were new to us"),
+    "fills_ignored": _("fills seen before"),
+    "fills_orphan": _("fills of no order of ours"),
+    "clock_offset_ms": _("broker's clock ahead, ms"),
+    "requests": _("requests"),
+    "pages": _("pages"),
+    "tries": _("tries"),
 }
 
 

@@ -9,15 +9,23 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+
 from app.domain.sizing import WIDE
 from app.gui.formats import local_time, moment
 from app.gui.words import tr
 
 Answer = Literal["look_again", "placed", "not_placed"]
+
+
+def _(text: str) -> str:
+    return str(QT_TRANSLATE_NOOP("Words", text))
+
+
 BUTTONS = {
-    "look_again": "Look again",
-    "placed": "It is order X",
-    "not_placed": "It was not placed",
+    "look_again": _("Look again"),
+    "placed": _("It is order X"),
+    "not_placed": _("It was not placed"),
 }
 
 

@@ -119,3 +119,13 @@ class Counts:
             if row["hour"] > now - 2 * HOUR and row["reason"] in STRANGE:
                 lately[row["reason"]] += row["count"]
         self.turned_away, self.strange = dict(day), dict(lately)
+
+
+def turned_away_since(connection: apsw.Connection, since: int) -> dict[str, int]:
+    """Requests that failed authentication, by reason, most first: nothing else of them is kept."""
+    rows = read(
+        connection,
+        "SELECT reason, sum(count) AS n FROM unauthenticated WHERE hour > ? GROUP BY reason ORDER BY n DESC",
+        (since,),
+    )
+    return {row["reason"]: row["n"] for row in rows}

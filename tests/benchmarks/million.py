@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import statistics
 import sys
 import tempfile
 import threading
@@ -27,6 +28,7 @@ from tests.benchmarks.seeding import fill
 
 RATE = 50.0
 CONNECTIONS = 16
+IDLE_ROUNDS = 3
 LIMIT_MS = 100.0
 PATIENCE = 60.0
 SYMBOLS = ("AAPL", "MSFT", "BTCUSDT", "ES1!", "EURUSD", "TSLA", "NVDA", "SPY")
@@ -43,7 +45,10 @@ class Doing(msgspec.Struct, frozen=True):
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     claims: int
     doings: list[Doing]
-    load: Result
+    idle: list[Result]
+    """Two seconds each, while nobody touches the window."""
+    busy: list[Result]
+    """Two seconds each, while everything is done to it."""
 
     @property
     def stall(self) -> float:
@@ -78,6 +83,7 @@ def measure(folder: Path, claims: int) -> Found:
         where = msgspec.json.decode(window.hear())
         job = {"port": where["port"], "path": where["path"], "connections": CONNECTIONS, "rate": RATE}
         load.run(Job(run="warm", seconds=1.0, **job))
+        idle = [load.run(Job(run=f"idle{n}", seconds=2.0, seed=n, **job)) for n in range(IDLE_ROUNDS)]
         results: list[Result] = []
         over = threading.Event()
 
@@ -94,7 +100,7 @@ def measure(folder: Path, claims: int) -> Found:
         finally:
             over.set()
             sender.join()
-    return Found(claims=claims, doings=doings, load=max(results, key=lambda result: result.p99))
+    return Found(claims=claims, doings=doings, idle=idle, busy=results)
 
 
 # ------------------------------------------------------------------------------------- the window's process
@@ -270,10 +276,18 @@ def markdown(found: Found) -> str:
         "|---|---:|---:|",
         *(f"| {doing.name} | {doing.took:,.0f} ms | {doing.stall:.0f} ms |" for doing in found.doings),
         "",
-        f"Longest wait: {found.stall:.0f} ms (aim: under {LIMIT_MS:.0f}). Answers in the worst two seconds:",
-        f"p50 {found.load.p50:.1f} ms, p99 {found.load.p99:.1f} ms, longest {found.load.longest:.1f} ms.",
+        f"Longest wait: {found.stall:.0f} ms (aim: under {LIMIT_MS:.0f}).",
+        f"Answers while nobody touches the window: {_answers(found.idle)}.",
+        f"Answers while all this is done to it: {_answers(found.busy)} (aim: p99 under {LIMIT_MS:.0f}).",
     ]
     return "\n".join(lines)
+
+
+def _answers(results: list[Result]) -> str:
+    """Medians over two seconds each, and the worst."""
+    p50, p99 = (statistics.median(getattr(result, name) for result in results) for name in ("p50", "p99"))
+    longest = max(result.longest for result in results)
+    return f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest of all {longest:.0f} ms"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -207,9 +207,20 @@ async def test_a_burst_of_repeats_is_explained_below_the_refused(window: Window,
         await engine.write(
             lambda tx, p=place: rows.add_duplicate(tx, claim, now - 60 * SECOND + p * SECOND // 2)  # type: ignore[misc]
         )
+    hour = now // 3_600_000_000 * 3_600_000_000
+    await engine.write(
+        lambda tx: tx.change(
+            "unauthenticated",
+            "INSERT INTO unauthenticated (hour, reason, count) VALUES (?, 'source_or_token', 12)",
+            (hour,),
+        )
+    )
     window.show_view("refused")
     hint = getattr(window.current, "hint")  # noqa: B009
     await until(lambda: "4 repeats from tradingview" in hint.text)
+    assert window.current.offers is not None
+    away = "Turned away in 24 hours, nothing kept: 12 with a wrong token or an unknown source"
+    assert window.current.offers.note.text() == away
     click(window.current.table.viewport(), row_center(window, 0))
     await until(lambda: window.detail.page and "Likely" in window.detail.text.toPlainText())
 
