@@ -78,11 +78,13 @@ class Credentials:
         of_a_source = name in map(credential_name, self._sources.values())
         if of_a_source:
             await self._take()
+        # The address of a notice is read for each one.
+        at_once = of_a_source or name.startswith("notice.")
         answer = {
             "name": name,
             "where": stored.where.value,
             "statement": stored.statement,
-            "taken": "now" if of_a_source and self._apply is not None else "at the next start",
+            "taken": "now" if at_once and self._apply is not None else "at the next start",
         }
         return await self._finish(request_id, "secret set", request, actor, name, answer)
 

@@ -170,6 +170,10 @@ class Outbox:
         urgent = any(each.thing.rank == CRITICAL for each in self._waiting.values())
         self.next_try = boot + (self.times.urgent_gap if urgent else self.times.gap)
 
+    def works_again(self) -> None:
+        """Something else has arrived there: what waits need not wait for its next try."""
+        self.failures, self.reason, self.next_try = 0, "", 0
+
     def put_back(self) -> None:
         """It was not even tried: there was nobody to show it to."""
         self._flying = frozenset()

@@ -248,3 +248,20 @@ def test_what_of_the_facts_is_news() -> None:
         ("unwell", "fact program"),
     ]
     assert not any("PA999" in item.text for item in found), "whose account it is goes to nobody"
+
+
+async def test_an_address_that_is_set_counts_for_the_next_notice(tmp_path: Path) -> None:
+    with service() as phone:
+        home = tmp_path / "home"
+        await asyncio.to_thread(_configure, home)
+        engine = Engine(home, port=0, secrets=lambda: Secrets(home, {}, keyring=None))
+        await engine.start()
+        try:
+            arguments = {"name": "notice.phone.url", "value": phone.url()}
+            answer = await engine.command("secret set", arguments, actor="test", request_id="1")
+            assert answer["taken"] == "now"
+            answer = await engine.command("notice test", {"name": "phone"}, actor="test", request_id="2")
+            assert answer["notices"] == [{"name": "phone", "sent": True, "why": ""}]
+        finally:
+            await engine.stop()
+    assert len(phone.came) == 1

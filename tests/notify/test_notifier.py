@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.clock import SECOND, SystemClock
@@ -246,3 +246,17 @@ async def test_what_is_no_news_is_not_read_again(tmp_path: Path) -> None:
             world.head = 40_000
             await until(lambda: world.kept and '"E":40000' in world.kept)
     assert there.came == []
+
+
+async def test_a_test_that_arrives_sends_what_waited_at_once(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    patient = replace(PACE, times=replace(PACE.times, again=(3_600 * SECOND,)))
+    with service() as there:
+        there.mood = "refuse"
+        async with running(world, receiver("phone", there, world), pace=patient) as notifier:
+            world.standing = [need(1)]
+            await until(lambda: notifier.trouble)
+            there.mood = "well"
+            assert await notifier.test(["phone"]) == {"phone": ""}
+            assert notifier.trouble == ""
+            await until(lambda: "O1 needs you." in there.text)
