@@ -168,7 +168,7 @@ def no_compare_and_set() -> None:
 
 def ids_of_its_own() -> None:
     """Each send has a client order id that is made up for it: the last fence is gone, all others stand."""
-    inside(gate).client_order_id = lambda *_: uuid.uuid4().hex
+    inside(gate).id_of = lambda *_: uuid.uuid4().hex
 
 
 def claim_unsynced() -> None:
@@ -233,7 +233,9 @@ def _lag(microseconds: int) -> None:
     def taken(self: PaperBook, account: str, since: int) -> Snapshot:
         whole = snapshot(self, account, since)
         shown = [order for order in whole.open_orders if is_shown(order.created_at)]
-        return replace(whole, open_orders=shown, fills=[fill for fill in whole.fills if is_shown(fill.at)])
+        recent = [order for order in whole.recent_orders if is_shown(order.created_at)]
+        fills = [fill for fill in whole.fills if is_shown(fill.at)]
+        return replace(whole, open_orders=shown, recent_orders=recent, fills=fills)
 
     inside(PaperBook).find = found
     inside(PaperBook).fills = filled
