@@ -13,11 +13,13 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,6 +48,7 @@ def main(arguments: "list[str]") -> int:
         ("version", lambda: text_of(program, "version")),
         ("selftest", lambda: text_of(program, "selftest").splitlines()[-1]),
         ("signal", lambda: signal_and_duplicate(program)),
+        ("notice", lambda: a_notice(program)),
         ("kill -9", lambda: kill_and_resend(program)),
         ("window", lambda: window(program)),
         ("start", lambda: start_time(program, asked.from_source)),
@@ -131,6 +134,37 @@ def post(address: str, number: int) -> "dict[str, object]":
         result = json.load(answer)
     assert isinstance(result, dict)
     return result
+
+
+def a_notice(program: "list[str]") -> str:
+    """By Apprise to a service of our own: it looks for its parts in folders, so a bundle may lack them."""
+    came: "list[str]" = []
+
+    class Service(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            came.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with a_home() as home, HTTPServer(("127.0.0.1", 0), Service) as service:
+        threading.Thread(target=service.serve_forever, daemon=True).start()
+        home.mkdir(mode=0o700)
+        (home / "config.toml").write_text('[[notices]]\nname = "smoke"\nto = "url"\n')
+        secrets = home / "secrets.toml"
+        secrets.write_text(f'"notice.smoke.url" = "json://127.0.0.1:{service.server_address[1]}/x"\n')
+        secrets.chmod(0o600)
+        try:
+            with serving(program, home):
+                said = text_of(program, "notice", "test", "--home", str(home))
+        finally:
+            service.shutdown()
+    if said != "smoke: sent" or len(came) != 1 or "a test notice" not in came[0]:
+        raise Failed(f"{said!r}, and {came} came")
+    return "a test notice came"
 
 
 def until(seen: "Callable[[], bool]", what: str) -> None:
