@@ -224,6 +224,14 @@ def _secrets(patient: Patient) -> Seen:
             yield "warning", found.problem
 
 
+def _notices(patient: Patient) -> Seen:
+    """Whether each receiver has an address; whether it is a good one, only `onefill notice test` shows."""
+    for notice in patient.settings.notices if patient.settings is not None else ():
+        if notice.to == "url" and patient.secrets().find(notice.secret).value is None:
+            remedy = f"`onefill secret set {notice.secret}`, then `onefill notice test {notice.name}`"
+            yield "warning", f"{notice.name} has no address and is told nothing: {remedy}"
+
+
 def _port(patient: Patient) -> Seen:
     if patient.settings is None or patient.running is not None or patient.unreachable:
         return
@@ -338,6 +346,7 @@ NEAR: tuple[Check, ...] = (
     ("config", _config),
     ("keyring", _keyring),
     ("secrets", _secrets),
+    ("notices", _notices),
     ("port", _port),
     ("ledger", _ledger),
     ("backup", _backup),

@@ -10,9 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.clock import SECOND
-from app.engine import CommandRefused, Engine, Fact
+from app.clock import SECOND, ManualClock
+from app.engine import CommandRefused, Engine, Fact, checkup
 from app.engine import notices as room
+from app.engine.checkup import Patient, check_up
 from app.engine.notices import of_facts, of_needs
 from app.ledger.needs import Need
 from app.notify import Message, Pace
@@ -265,3 +266,14 @@ async def test_an_address_that_is_set_counts_for_the_next_notice(tmp_path: Path)
         finally:
             await engine.stop()
     assert len(phone.came) == 1
+
+
+def test_the_check_up_says_which_receiver_has_no_address(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    _configure(home)
+    environ = {"ONEFILL_SECRET_NOTICE_ALL_URL": "json://127.0.0.1/x"}
+    patient = Patient(home, ManualClock(), make_secrets=lambda: Secrets(home, environ, keyring=None))
+    found = [each for each in check_up(patient, checkup.NEAR) if each.check == "notices"]
+    assert [each.level for each in found] == ["warning"]
+    assert found[0].seen.startswith("phone has no address")
+    assert "onefill secret set notice.phone.url" in found[0].seen
