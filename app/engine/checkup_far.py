@@ -70,7 +70,7 @@ def _login(patient: Patient, account: Account) -> tuple[Level, str]:
 
 def _asked(patient: Patient, account: Account) -> str:
     assert patient.ask is not None
-    return str(patient.ask("test_account", {"account": account.name})["identity"])
+    return str(patient.ask("test account", {"account": account.name})["identity"])
 
 
 def _logged_in(patient: Patient, account: Account) -> str:

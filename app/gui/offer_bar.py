@@ -18,14 +18,18 @@ class OfferBar(QWidget):
     def __init__(self, actions: Sequence[QAction], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.buttons: list[QWidget] = []
-        row = QHBoxLayout(self)
-        row.setContentsMargins(6, 5, 6, 5)
-        row.setSpacing(6)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(6, 5, 6, 5)
+        self._row.setSpacing(6)
+        self._row.addStretch(1)
         for action in actions:
-            made = button(action, self)
-            self.buttons.append(made)
-            row.addWidget(made)
-        row.addStretch(1)
+            self.add(action)
         self.note = QLabel(self)
         self.note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        row.addWidget(self.note)
+        self._row.addWidget(self.note)
+
+    def add(self, action: QAction) -> None:
+        """One more button behind the others."""
+        made = button(action, self)
+        self.buttons.append(made)
+        self._row.insertWidget(len(self.buttons) - 1, made)

@@ -16,6 +16,7 @@ from app.gui.actions import plain_action
 from app.gui.builder_dialog import BuilderDialog
 from app.gui.check_dialog import CheckDialog
 from app.gui.guide_dialog import GuideDialog
+from app.gui.helping import Helping
 from app.gui.keylab_dialog import KeyLabDialog
 from app.gui.memory import Memory
 from app.gui.ports import EngineView
@@ -49,7 +50,7 @@ class Setup(QObject):
         self.builder = self._action(tr("&Alert builder…"), "Ctrl+B", self.open_builder)
         self.keylab = self._action(tr("&Key lab…"), "Ctrl+Alt+L", self.open_keylab)
         self.settings = self._action(tr("&Settings…"), "Ctrl+,", self.open_settings)
-        self.guide = self._action(tr("&First steps…"), "F1", self.open_guide)
+        self.guide = self._action(tr("&First steps…"), "Ctrl+F1", self.open_guide)
         self.settings.setMenuRole(QAction.MenuRole.PreferencesRole)
         bar = window.menuBar()
         setup, helps = bar.addMenu(tr("Set&up")), bar.addMenu(tr("&Help"))
@@ -57,7 +58,10 @@ class Setup(QObject):
         setup.addSeparator()
         setup.addAction(self.settings)
         self.menu = setup
-        helps.addAction(self.guide)
+        self.helping = Helping(window, self._tools, self)
+        helps.addActions([self.helping.help, self.guide])
+        helps.addSeparator()
+        helps.addActions([self.helping.checkup, self.helping.bundle, self.helping.errors])
 
     def _action(self, text: str, keys: str, work: Callable[[], object]) -> QAction:
         return plain_action(text, keys, work, self)
@@ -66,7 +70,7 @@ class Setup(QObject):
     def dialogs(self) -> tuple[ToolDialog, ...]:
         return tuple(self._open.values())
 
-    def _one(self, kind: type[D], make: Callable[[], D]) -> D:
+    def one(self, kind: type[D], make: Callable[[], D]) -> D:
         """The open one, or a new one."""
         known = self._open.get(kind)
         if isinstance(known, kind):
@@ -86,7 +90,7 @@ class Setup(QObject):
     def open_check(self, text: str = "", name: str = "", source: str = "") -> CheckDialog | None:
         if self._stopping:
             return None
-        dialog = self._one(CheckDialog, lambda: CheckDialog(self._tools, self._window))
+        dialog = self.one(CheckDialog, lambda: CheckDialog(self._tools, self._window))
         dialog.open_with(text, name, source)
         return dialog
 
@@ -99,28 +103,28 @@ class Setup(QObject):
     def open_builder(self) -> BuilderDialog | None:
         if self._stopping:
             return None
-        dialog = self._one(BuilderDialog, lambda: BuilderDialog(self._tools, self.open_check, self._window))
+        dialog = self.one(BuilderDialog, lambda: BuilderDialog(self._tools, self.open_check, self._window))
         dialog.open_beside((1040, 680))
         return dialog
 
     def open_keylab(self) -> KeyLabDialog | None:
         if self._stopping:
             return None
-        dialog = self._one(KeyLabDialog, lambda: KeyLabDialog(self._tools, self._window))
+        dialog = self.one(KeyLabDialog, lambda: KeyLabDialog(self._tools, self._window))
         dialog.start()
         return dialog
 
     def open_settings(self) -> SettingsDialog | None:
         if self._stopping:
             return None
-        dialog = self._one(SettingsDialog, lambda: SettingsDialog(self._tools, self._window))
+        dialog = self.one(SettingsDialog, lambda: SettingsDialog(self._tools, self._window))
         dialog.start()
         return dialog
 
     def open_guide(self) -> GuideDialog | None:
         if self._stopping:
             return None
-        dialog = self._one(GuideDialog, self._made_guide)
+        dialog = self.one(GuideDialog, self._made_guide)
         dialog.start()
         return dialog
 
@@ -143,6 +147,7 @@ class Setup(QObject):
     def stop(self) -> None:
         """Closes them all; nothing can be opened any more."""
         self._stopping = True
+        self.helping.stop()
         for action in (self.check, self.check_chosen, self.builder, self.keylab, self.settings, self.guide):
             action.setEnabled(False)
         for dialog in self.dialogs:

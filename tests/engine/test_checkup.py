@@ -213,7 +213,7 @@ def test_a_running_app_is_asked_whose_account_it_is(home: Path) -> None:
 
     _, alpaca = far(patient(home, running=running(), ask=ask), "login")
     assert alpaca.seen == "alpaca: logged in to account PA123 at alpaca (paper, no money)"
-    assert asked == [("test_account", {"account": "alpaca"})]
+    assert asked == [("test account", {"account": "alpaca"})]
 
     def refuse(name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         raise LookupFailed("401 unauthorized")

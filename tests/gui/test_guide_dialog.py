@@ -30,7 +30,7 @@ async def test_it_greets_once_and_comes_back_only_when_asked(window: Window, eng
     assert window.setup.dialogs == ()
     window.setup.greet()
     assert window.setup.dialogs == ()
-    press(window, Qt.Key.Key_F1)
+    press(window, Qt.Key.Key_F1, Qt.KeyboardModifier.ControlModifier)
     assert guide_of(window).isVisible()
     press(guide_of(window), Qt.Key.Key_Escape)
     assert Memory(engine.home, window).text(GUIDE_SEEN) == "yes"
