@@ -86,12 +86,13 @@ class Notifier:
         self._changed = changed
         self._sending = Tasks()
         self._flights: set[asyncio.Task[None]] = set()
-        self._kept = kept or ""
         self._told: object = None
         self._kept_at = clock.boot()
         self._looked = Looked(())
         self._stopping = False
         self._remember(kept)
+        # A run in which nothing is told writes nothing.
+        self._kept = self._text()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -214,7 +215,7 @@ class Notifier:
                 box.remember(mine.told, mine.cursor)
 
     async def _save(self) -> None:
-        text = msgspec.json.encode({box.notice.name: box.remembered() for box in self.outboxes}).decode()
+        text = self._text()
         if text == self._kept:
             return
         try:
@@ -223,6 +224,9 @@ class Notifier:
             log.debug("what was told is kept later", ledger=str(error))
             return
         self._kept = text
+
+    def _text(self) -> str:
+        return msgspec.json.encode({box.notice.name: box.remembered() for box in self.outboxes}).decode()
 
 
 def _times(number: int) -> str:

@@ -260,3 +260,17 @@ async def test_a_test_that_arrives_sends_what_waited_at_once(tmp_path: Path) -> 
             assert await notifier.test(["phone"]) == {"phone": ""}
             assert notifier.trouble == ""
             await until(lambda: "O1 needs you." in there.text)
+
+
+async def test_a_run_in_which_nothing_is_told_writes_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    async with running(world, receiver("desktop", None, world), pace=replace(PACE, save=0)) as notifier:
+        notifier.show_on_desktop(lambda _message: True)
+        await asyncio.sleep(0.2)
+        first = world.keeps
+        world.standing = [need(1)]
+        await until(lambda: world.kept and '"O1"' in world.kept)
+        await asyncio.sleep(0.2)
+        told = world.keeps
+    # The place of reading is kept once, as soon as it is known.
+    assert (first, told) == (1, 2)
