@@ -107,6 +107,9 @@ class House:
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
+            # Who presses Ctrl-C cancels twice; the process is as good as gone, and must be gone.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._process.wait()
             await self._process.wait()
 
     async def command(self, *arguments: str) -> int:
@@ -134,6 +137,9 @@ class House:
                 return answer.status, str(said.get("status", ""))
         except (aiohttp.ClientError, TimeoutError, ValueError):
             return 0, "no answer"
+
+    async def has_ledger(self) -> bool:
+        return await self._on_thread((self.home / "ledger.sqlite3").exists)
 
     async def rows(self, sql: str) -> list[Row]:
         return await self._on_thread(read, self.home / "ledger.sqlite3", sql)

@@ -154,11 +154,22 @@ class Following:
         kept = self._broker.facts.retention.canceled_unfilled
         if kept is not None and now - order.updated_at > kept:
             reason += f" older_than_the_venue_keeps={kept // 1_000_000}s"
-        if in_a_row >= self._policy.absent_confirmations:
+        # It was there: a venue that shows it late does not make it missing within seconds (facts 4.3).
+        is_old = now - self._known_there(tx, order) >= self._policy.absent_min_age
+        if is_old and in_a_row >= self._policy.absent_confirmations:
             orders.move(tx, order, State.NEEDS_OPERATOR, at=now, actor="resolver", reason=reason)
         elif not (order.reason or "").startswith(MISSING):
             orders.note(tx, order, at=now, reason=reason)
             tx.event(now, "resolver", "missing at the broker", order.name, {"reason": reason})
+
+    def _known_there(self, tx: Transaction, order: Order) -> int:
+        """When the broker last said that it has it: by its answer, or in a look. UTC microseconds."""
+        sql = (
+            "SELECT max(at) FROM (SELECT coalesce(ended_at, at) AS at FROM attempts WHERE order_id = ? "
+            "UNION ALL SELECT at FROM evidence WHERE order_id = ? AND result = 'found')"
+        )
+        row = tx.one(sql, (order.id, order.id))
+        return order.created_at if row is None or row[0] is None else int(row[0])
 
     def _is_back(self, tx: Transaction, order_id: int, account: Account) -> None:
         order, now = orders.get(tx, order_id), self._clock.now()

@@ -103,8 +103,10 @@ class Drilled(Program):
     def is_dead_or_done(self) -> bool:
         """Whether the program has ended, or an order has without its end."""
         assert self.process is not None
+        if self.process.poll() is not None:
+            return True
         ended = "SELECT 1 FROM orders WHERE state IN ('DONE', 'NOT_PLACED', 'NEEDS_OPERATOR')"
-        return self.process.poll() is not None or bool(self.rows(ended))
+        return (self.home / "ledger.sqlite3").exists() and bool(self.rows(ended))
 
 
 class Trial:

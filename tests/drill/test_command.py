@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ from app.cli import onefill
 from app.drill import stories
 from app.drill.house import KEYS
 from app.drill.story import Drill, Story
+from tests.crash.program import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,6 +63,22 @@ def test_every_drill_ends_as_it_has_to() -> None:
     assert [row["name"] for row in rows] == [story.name for story in stories.STORIES]
     assert [(row["name"], row["wrong"], row["doubled"]) for row in rows if not row["ok"]] == []
     assert told.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C as a signal")
+@pytest.mark.timeout(120)
+def test_ctrl_c_ends_it_and_leaves_no_program_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "app", "drill", "request-lost", "shown-late"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        until(lambda: len(list(tmp_path.glob("*/home/ledger.sqlite3"))) == 2, "two programs")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
 
 
 async def _two_by_wire(d: Drill) -> None:

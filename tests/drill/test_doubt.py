@@ -81,6 +81,17 @@ async def test_s14_called_absent_it_is_found_by_the_ghost_watch_with_an_alarm(tm
         assert [found["severity"] for found in run["findings"] if found["subject"] == "O1"] == ["critical"]
 
 
+async def test_s14_placed_by_its_answer_and_shown_late_it_is_never_called_missing(tmp_path: Path) -> None:
+    async with venue(tmp_path, Rules(filling="in_reply")) as v:
+        v.lags(60)
+        await v.buy()
+        await v.state(1, "WORKING")
+        async with v.time_runs(tick=SECOND // 4):
+            order = await v.over()
+        assert (order["state"], order["ord_status"]) == ("DONE", "Filled")
+        assert "NEEDS_OPERATOR" not in await v.states()
+
+
 @pytest.mark.parametrize("fault", [Reply.STATUS, *also(Reply.RESET, Reply.HTML)])
 async def test_s15_lookups_that_fail_for_ten_minutes_count_as_nothing(tmp_path: Path, fault: Reply) -> None:
     async with venue(tmp_path, Rules(filling="in_reply")) as v:

@@ -173,7 +173,24 @@ STEPS = st.lists(
 async def test_h6_over_random_delays_no_book_exceeds_the_largest_target(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
 ) -> None:
-    folder = tmp_path_factory.mktemp("h6")
+    await _no_book_exceeds_its_largest_target(tmp_path_factory.mktemp("h6"), steps)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(steps=STEPS)
+async def test_h6_over_many_random_delays(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
+) -> None:
+    await _no_book_exceeds_its_largest_target(tmp_path_factory.mktemp("h6"), steps)
+
+
+async def _no_book_exceeds_its_largest_target(folder: Path, steps: list[Step]) -> None:
     async with venue(folder, Rules(filling="by_hand"), config=SHORTS) as v:
         largest = 0
         for what, number in steps:
