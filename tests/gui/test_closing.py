@@ -73,6 +73,8 @@ async def test_it_shuts_with_a_command_and_a_question_still_open(engine: StandIn
 async def test_what_was_arranged_is_there_the_next_time(engine: StandIn) -> None:
     first = Window(engine)
     first.show()
+    # The layout knows how small it can be only when it has seen its width.
+    await until(lambda: first.minimumSize().height() <= 577)
     first.resize(1280, 577)
     first.show_view("orders")
     first.show_story(False)

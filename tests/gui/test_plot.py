@@ -6,9 +6,8 @@ from decimal import Decimal
 from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QColor, QImage
-from PySide6.QtTest import QTest
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QColor, QImage, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
 from app.clock import SECOND
@@ -66,13 +65,13 @@ def test_keys_and_the_mouse_read_values(qapp: QApplication) -> None:
     assert "signals 3  ·  duplicates 1" in said[-1]
     press(plot, Qt.Key.Key_Left)
     assert "signals 3" in said[-1]
-    plot.show()
-    QTest.mouseMove(plot, QPoint(490, 150))
-    QTest.mouseMove(plot, QPoint(470, 150))
+    place = QPointF(470, 150)
+    none = Qt.MouseButton.NoButton
+    moved = QMouseEvent(QEvent.Type.MouseMove, place, place, none, none, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(plot, moved)
     assert "signals 5" in said[-1]
-    plot.point_at(None)
+    QApplication.sendEvent(plot, QEvent(QEvent.Type.Leave))
     assert said[-1] == ""
-    plot.close()
     plot.deleteLater()
 
 
