@@ -186,7 +186,7 @@ async def test_reconcile_with_no_app_running_is_a_whole_report(tmp_path: Path) -
     found = await at_rest(home, "reconcile", account=None)
     (report,) = found["reports"]
     assert (report["result"], report["cause"]) == ("OK", "button")
-    assert report["positions"] == [{"symbol": "AAPL", "expected": "1", "broker": "1"}]
+    assert report["positions"] == [{"symbol": "AAPL", "expected": "1", "broker": "1", "drift": "none"}]
     assert await at_rest(home, "reconcile", account=None) == found
 
 

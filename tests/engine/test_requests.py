@@ -130,7 +130,7 @@ async def test_reconcile_reports_and_the_same_request_is_one_pass(tmp_path: Path
         assert first == await engine.command("reconcile", {}, actor="button", request_id="1")
         (report,) = first["reports"]
         assert (report["account"], report["result"]) == ("paper", "OK")
-        assert report["positions"] == [{"symbol": "AAPL", "expected": "1", "broker": "1"}]
+        assert report["positions"] == [{"symbol": "AAPL", "expected": "1", "broker": "1", "drift": "none"}]
         causes = [row["cause"] for row in await rows(engine, "reconciliations")]
         assert causes == ["button", "start"]
 

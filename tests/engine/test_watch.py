@@ -119,6 +119,11 @@ async def test_h13_a_paper_exchange_made_anew_is_another_account_and_drift(tmp_p
     engine = make_engine(home)
     await engine.start()
     try:
+        await until(engine, lambda: word(engine.status(), "account:paper") == "blocked")
+        assert "onefill acknowledge paper --identity " in _reason(engine.status(), "account:paper")
+        (row,) = await engine.reader.rows("SELECT answering FROM accounts")
+        arguments = {"account": "paper", "identity": row["answering"], "why": "a new exchange"}
+        await engine.command("acknowledge", arguments, actor="person", request_id="r-1")
         await until(engine, lambda: word(engine.status(), "account:paper") == OTHER_ACCOUNT)
         await until(engine, lambda: "1 AAPL" in _reason(engine.status(), "account:paper"))
         assert "onefill book paper" in _reason(engine.status(), "account:paper")
