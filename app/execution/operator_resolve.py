@@ -25,7 +25,9 @@ from app.ledger.reader import Reader
 from app.ledger.transaction import Transaction
 from app.ledger.writer import Writer
 
-LOOK = "a person's: by id, open orders, fills"
+LOOK = "a person's: by id, open orders, recent orders, fills"
+NEEDED = ("open_orders", "recent_orders", "fills")
+"""Without one of these a look is not complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,17 @@ class Look:
     @property
     def is_absent(self) -> bool:
         """Whether nothing at the broker bears one of the order's ids."""
-        named = {other.client_order_id for other in self.snapshot.open_orders}
+        named = {other.client_order_id for other in self._listed}
         named |= {fill.client_order_id for fill in self.snapshot.fills}
         return not self.found and not any(self.fills.values()) and named.isdisjoint(self.ids)
 
+    @property
+    def _listed(self) -> tuple[BrokerOrder, ...]:
+        return (*self.snapshot.recent_orders, *self.snapshot.open_orders)
+
     def order(self, broker_order_id: str) -> BrokerOrder | None:
         """The broker's order of that id, as far as this look has shown it."""
-        shown = (*self.found.values(), *self.snapshot.open_orders)
+        shown = (*self.found.values(), *self._listed)
         return next((order for order in shown if order.broker_order_id == broker_order_id), None)
 
 
@@ -88,10 +94,16 @@ async def _look(session: Session, reader: Reader, clock: Clock, order: Order, ac
     found, fills = {}, {}
     for cid in ids:
         seen = await broker.find(cid)
+        if seen is not None and seen.client_order_id != cid:
+            raise LookupFailed(f"asked for one order, another came back: {seen.client_order_id}")
         fills[cid] = await broker.fills(cid)
         if seen is not None:
             found[cid] = seen
     snapshot = await broker.snapshot(order.created_at - MAX_SKEW)
+    missing = [f"{name}: {snapshot.failed[name]}" for name in NEEDED if name in snapshot.failed]
+    if missing:
+        # Half a look is none: what it does not show may be there (HOLES H28).
+        raise LookupFailed("; ".join(missing))
     return Look(account, broker.facts, began_at, ids, snapshot, found, fills)
 
 
