@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 
 import apsw
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QToolButton
 
+from app.gui import feed
 from app.gui.filter_bar import FilterBar
 from app.gui.filters import DAY, HOUR, Filter, midnight, read_filter
 from app.gui.remembering import remember
 from app.gui.window import Window
+from app.ledger.listing import Search, matching
 from app.ledger.reader import SearchEnded
 from tests.gui import rows
 from tests.gui.day import trading_day
@@ -232,21 +236,22 @@ async def test_a_long_search_says_so_and_gives_way_to_the_next(window: Window, e
     window._searches.call = call  # type: ignore[method-assign]
 
 
-async def test_a_search_that_fails_is_said_and_tried_again(window: Window, engine: StandIn) -> None:
+async def test_a_search_that_fails_is_said_and_tried_again(
+    window: Window, engine: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bar = await filled(window, engine)
-    call, failures = window._searches.call, [apsw.IOError("disk I/O error")]
+    failures = [apsw.IOError("disk I/O error")]
 
-    async def failing(work: object) -> object:
+    def failing(connection: apsw.Connection, view: str, search: Search) -> array[int]:
         if failures:
             raise failures.pop()
-        return await call(work)  # type: ignore[arg-type]
+        return matching(connection, view, search)
 
-    window._searches.call = failing  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(feed, "matching", failing)
     QTest.keyClicks(bar.text, "btc")
     await until(lambda: "disk I/O error" in window.current.problem.text)
     await until(lambda: set(column(window, "symbol")) == {"BTCUSDT"})
     assert window.current.problem.text == ""
-    window._searches.call = call  # type: ignore[method-assign]
 
 
 def test_ranges_become_times_when_they_are_looked_for() -> None:
