@@ -17,6 +17,7 @@ from app.brokers.base import IdClass
 from app.cli import main
 from app.drill.clock import HurriedClock
 from app.engine import engine, parts
+from app.execution import session
 from app.settings import Account
 from tests.crash.variants import VARIANTS, inside
 
@@ -39,6 +40,9 @@ def _venue(account: Account, shared: parts.Shared) -> AlpacaBroker:
 if __name__ == "__main__":
     clock = HurriedClock.read(os.environ["ONEFILL_DRILL_CLOCK"])
     inside(engine).SystemClock = lambda: clock
+    # The waits that are counted on the wall hurry as the clock does.
+    inside(session).LOOKS = tuple(seconds / clock.speed for seconds in session.LOOKS)
+    inside(session).RECONNECT = tuple(seconds / clock.speed for seconds in session.RECONNECT)
     parts.FACTORIES["alpaca"] = _venue
     if variant := os.environ.get("ONEFILL_DRILL_VARIANT"):
         VARIANTS[variant]()

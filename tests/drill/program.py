@@ -47,7 +47,7 @@ max_order_age = "300s"
 interval = "30s"
 absent_min_age = "15s"
 arrival_bound = "10s"
-resolve_deadline = "300s"
+resolve_deadline = "900s"
 """
 ENDED = ("DONE", "DENIED", "NOT_PLACED", "NEEDS_OPERATOR")
 
@@ -134,7 +134,7 @@ class Trial:
 
     async def until(self, look: Callable[[], T | None], what: str) -> T:
         """As `program.until`, without standing in the exchange's way."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 found = await self.do(look)
                 if found is not None and found is not False:

@@ -27,7 +27,7 @@ from tests.drill.program import SPEED, Trial, trial
 SYMBOLS = {f"SYM{letter}": str(20 + 7 * number) for number, letter in enumerate("ABCDEFGH")}
 LOST = [Reply.RESET, Reply.CLOSED, Reply.TRUNCATED, Reply.HTML, Reply.EMPTY, Reply.REDIRECT, Reply.NAMELESS]
 LOOKS = ["find", "orders", "fills", "positions", "account", "clock", "trade", "cancel"]
-QUIET = 40.0
+QUIET = 60.0
 """Wall seconds that all of it has to come to its end once nothing goes wrong any more."""
 
 
