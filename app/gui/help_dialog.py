@@ -9,11 +9,13 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import (
     QBrush,
     QDesktopServices,
+    QFontMetrics,
     QKeyEvent,
     QPalette,
     QTextCursor,
     QTextDocument,
     QTextFrameFormat,
+    QTextLength,
     QTextTable,
 )
 from PySide6.QtWidgets import (
@@ -29,12 +31,15 @@ from PySide6.QtWidgets import (
 )
 
 from app.gui.help_text import Page, find, load
+from app.gui.theme import fixed_font
 from app.gui.tool_dialog import ToolDialog, Tools, quiet_label
 
 FIRST = "start"
 _NAME = Qt.ItemDataRole.UserRole
 _BLOCKS = 4
 """Pixels between the words and the lines of a table."""
+_NARROWEST, _WIDEST = 110, 320
+"""Pixels of a table's first column."""
 
 
 class HelpDialog(ToolDialog):
@@ -53,6 +58,8 @@ class HelpDialog(ToolDialog):
         self.search.setClearButtonEnabled(True)
         self.contents = QListWidget(self)
         self.contents.setAccessibleName(self.tr("Contents"))
+        self.contents.setWordWrap(True)
+        self.contents.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.found = quiet_label("", self)
         self.text = QTextBrowser(self)
         self.text.setAccessibleName(self.tr("Help page"))
@@ -82,8 +89,9 @@ class HelpDialog(ToolDialog):
         splitter.setChildrenCollapsible(False)
         splitter.addWidget(left)
         splitter.addWidget(right)
-        splitter.setStretchFactor(0, 1)
-        splitter.setStretchFactor(1, 4)
+        splitter.setStretchFactor(0, 0)
+        splitter.setStretchFactor(1, 1)
+        splitter.setSizes([self.fontMetrics().averageCharWidth() * 36, 800])
         self.column.addWidget(splitter, 1)
         self.column.addWidget(self.notice)
         below = QHBoxLayout()
@@ -201,7 +209,18 @@ class HelpDialog(ToolDialog):
                 table.setCellSpacing(0)
                 table.setTopMargin(2 * _BLOCKS)
                 table.setBottomMargin(2 * _BLOCKS)
+                first = QTextLength(QTextLength.Type.FixedLength, self._widest_word(frame))
+                rest = QTextLength(QTextLength.Type.VariableLength, 0)
+                table.setColumnWidthConstraints([first] + [rest] * (frame.columns() - 1))
                 frame.setFormat(table)
+
+    def _widest_word(self, table: QTextTable) -> int:
+        """Pixels that the first column needs so that no code is cut off."""
+        metrics = QFontMetrics(fixed_font(self.font()))
+        texts = (table.cellAt(row, 0).firstCursorPosition().block().text() for row in range(table.rows()))
+        words = [word for text in texts for word in text.split()]
+        widest = max((metrics.horizontalAdvance(word) for word in words), default=0)
+        return min(_WIDEST, max(_NARROWEST, widest)) + 4 * _BLOCKS
 
     def recolour(self) -> None:
         super().recolour()
@@ -220,5 +239,5 @@ class HelpDialog(ToolDialog):
         super().keyPressEvent(event)
 
     def start(self) -> None:
-        self.open_beside((980, 700))
+        self.open_beside((1080, 720))
         self.contents.setFocus()

@@ -30,7 +30,6 @@ NAMES = (
 OF_VIEW: Mapping[str, str] = {
     "needs": "ambiguous",
     "signals": "states",
-    "duplicates": "states",
     "refused": "reasons",
     "orders": "states",
     "fills": "states",
