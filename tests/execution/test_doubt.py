@@ -176,6 +176,7 @@ async def test_h13_looks_under_another_account_are_no_evidence(tmp_path: Path) -
     async with desk(tmp_path, wrap=faults.wrap) as d:
         await d.ready()
         faults.paper.slow_proof = True
+        faults.paper.hold("find")  # no look as the first account
         faults.paper.plan.append("lost_before")
         await d.deliver(action="buy", quantity="10")
         await d.state(1, "AMBIGUOUS")

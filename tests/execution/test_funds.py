@@ -38,7 +38,7 @@ async def test_h6_two_symbols_at_once_at_sixty_percent_each_are_one_order(
                 broker.slow_proof = True
                 broker.plan.append("lost_before")
             case "SUBMITTING":
-                stand = broker.hold("before_submit")
+                broker.hold("before_submit")
             case _:
                 broker.plan.append(Unsent("the line is down"))
         await d.deliver(**first)
@@ -48,7 +48,7 @@ async def test_h6_two_symbols_at_once_at_sixty_percent_each_are_one_order(
         (order,) = await d.orders(second.claim_id)
         assert order["reason"] == "INSUFFICIENT_FUNDS needed=60000 cash=100000 reserved=60000"
         if state == "SUBMITTING":
-            stand.release()
+            broker.held["before_submit"].release()
 
 
 async def test_h6_what_filled_while_the_cash_was_read_is_spent(tmp_path: Path) -> None:
