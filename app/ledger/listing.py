@@ -61,6 +61,8 @@ class Listing:
     columns: Mapping[str, str]
     chips: Mapping[str, str]
     condition: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """For `name:value`, where a column sorts by something else than its text."""
 
 
 def _number(text: str) -> str:
@@ -69,11 +71,11 @@ def _number(text: str) -> str:
 
 
 _CLAIMS = "claims c JOIN sources s ON s.id = c.source_id"
-_WORST = (
-    "(SELECT min(CASE o.state WHEN 'NEEDS_OPERATOR' THEN 0 WHEN 'AMBIGUOUS' THEN 1 WHEN 'SUBMITTING' THEN 2 "
-    "WHEN 'PENDING' THEN 3 WHEN 'WORKING' THEN 4 WHEN 'DENIED' THEN 5 WHEN 'NOT_PLACED' THEN 6 ELSE 7 END) "
-    "FROM newest_orders o WHERE o.claim_id = c.id)"
+_RANK = (
+    "CASE o.state WHEN 'NEEDS_OPERATOR' THEN 0 WHEN 'AMBIGUOUS' THEN 1 WHEN 'SUBMITTING' THEN 2 "
+    "WHEN 'PENDING' THEN 3 WHEN 'WORKING' THEN 4 WHEN 'DENIED' THEN 5 WHEN 'NOT_PLACED' THEN 6 ELSE 7 END"
 )
+_WORST = f"(SELECT min({_RANK}) FROM newest_orders o WHERE o.claim_id = c.id)"
 """As `v_signals` ranks the outcome of a signal."""
 
 
@@ -113,6 +115,10 @@ LISTINGS: Mapping[str, Listing] = {
                 "denied": _outcome(5, 6, states=_LOST),
                 "done": f"coalesce({_WORST}, 7) = 7",
                 "repeated": "c.deliveries > 1",
+            },
+            texts={
+                "outcome": "coalesce((SELECT o.state FROM newest_orders o WHERE o.claim_id = c.id "
+                f"ORDER BY {_RANK} LIMIT 1), 'DONE')"
             },
         ),
         Listing(
@@ -321,7 +327,7 @@ def _terms(listing: Listing, text: str) -> Iterator[tuple[str, list[str]]]:
     for term in words_of(text):
         name, colon, value = term.partition(":")
         if colon and name.lower() in listing.columns and value:
-            column = listing.columns[name.lower()]
+            column = listing.texts.get(name.lower()) or listing.columns[name.lower()]
             yield f"CAST({column} AS TEXT) LIKE ? ESCAPE '\\'", [_pattern(value)]
         else:
             alternatives = " OR ".join(f"{word} LIKE ? ESCAPE '\\'" for word in listing.words)

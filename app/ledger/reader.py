@@ -20,6 +20,10 @@ T = TypeVar("T")
 Row = dict[str, Any]
 
 
+STEPS = 200_000
+"""Of SQLite's machine between two looks at whether a search is still wanted: some milliseconds."""
+
+
 class CursorLeftOpen(Exception):
     """A read returned without reading its rows to the end: it would keep the log from being copied."""
 
@@ -115,6 +119,7 @@ class Searches:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="ledger-search")
         self._lock = threading.Lock()
         self._connection: apsw.Connection | None = None
+        self._ended = False
         self._closed = False
 
     async def call(self, work: Callable[[apsw.Connection], T]) -> T:
@@ -130,6 +135,7 @@ class Searches:
         """Ends the search that runs, if one does. Any thread; returns at once."""
         with self._lock:
             if self._connection is not None:
+                self._ended = True
                 self._connection.interrupt()
 
     def close(self) -> None:
@@ -142,7 +148,9 @@ class Searches:
         try:
             connection = open_read_only(self._path)
             with self._lock:
-                self._connection = connection
+                self._connection, self._ended = connection, False
+            # An interrupt between two statements is lost: this one is not.
+            connection.set_progress_handler(lambda: self._ended, STEPS)
             try:
                 if self._closed:
                     raise SearchEnded

@@ -75,6 +75,8 @@ def test_quantities_sort_as_numbers(reading: apsw.Connection) -> None:
     [
         ("signals", "btc", "symbol", {"BTCUSDT"}),
         ("signals", "symbol:AAPL action:exit", "action", {"exit"}),
+        ("signals", "outcome:denied", "outcome", {"DENIED"}),
+        ("signals", "OUTCOME:ambig", "outcome", {"AMBIGUOUS"}),
         ("orders", "state:DENIED", "state", {"DENIED"}),
         ("orders", '"max=5000"', "state", {"DENIED"}),
         ("refused", "conflict tv-7f38", "key", {"tv-7f38"}),
