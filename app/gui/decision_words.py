@@ -97,6 +97,21 @@ def booked(answer: Answer) -> str:
 _BOOK = ("symbol", "account", "quantity", "was", "difference")
 
 
+def acknowledged(answer: Answer) -> str:
+    if "symbol" in answer:
+        text = tr("{difference} {symbol} in {account} is none of ours; it holds no entry back any more.")
+        return text.format(**{name: answer[name] for name in ("difference", "symbol", "account")})
+    text = tr("{account} is account {number} and may send.")
+    if answer["live"]:
+        text = tr("{account} is account {number}, trades money, and may send.")
+    text = text.format(account=answer["account"], number=answer["identity"])
+    if answer["was"] and answer["was"] != answer["identity"]:
+        text += tr(" It was {number} before; orders sent there are for you to decide.").format(
+            number=answer["was"]
+        )
+    return text
+
+
 def purged(answer: Answer) -> str:
     gone = tr("Bodies: {number} deleted") if not answer["dry_run"] else tr("Bodies: {number} to delete")
     keys = tr("Keys: {number} deleted") if not answer["dry_run"] else tr("Keys: {number} to delete")

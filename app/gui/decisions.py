@@ -114,6 +114,7 @@ class Decisions(QObject):
             "close": _Kind(tr("Close posit&ion…"), "Ctrl+Shift+I", self._close, say.closed, free=True),
             "flatten": _Kind(tr("&Flatten account…"), "Ctrl+Shift+F", self._flatten, say.closed, free=True),
             "book": _Kind(tr("Set &book…"), "Ctrl+Shift+B", self._book, say.booked, free=True),
+            "acknowledge": _Kind(tr("Ac&knowledge…"), "Ctrl+Shift+K", self._acknowledge, say.acknowledged),
             "purge": _Kind(tr("P&urge…"), "Ctrl+Shift+G", self._purge, say.purged, free=True),
         }
 
@@ -292,6 +293,33 @@ class Decisions(QObject):
                 ),
             ),
             seen=lambda answer: answer["was"],
+        )
+
+    def _acknowledge(self, known: dict[str, Any]) -> Question:
+        """An account's number is typed by hand, as it lets money loose; a difference is only looked at."""
+        account, symbol = known["account"], known.get("drift")
+        if symbol is not None:
+            heading = self.tr("Is the difference on {symbol} in {account} none of ours?")
+            return Question(
+                title=self.tr("None of ours"),
+                heading=heading.format(symbol=symbol, account=account),
+                yes=self.tr("It is none of ours"),
+                arguments={"account": account, "drift": symbol},
+                ask=self._command("acknowledge"),
+                plan=say.acknowledged,
+                note=self.tr("Nothing is sent. What is not ours is counted as such and never touched."),
+            )
+        return Question(
+            title=self.tr("Acknowledge account"),
+            heading=self.tr("May {account} send orders to account {number}?").format(
+                account=account, number=known["identity"]
+            ),
+            yes=self.tr("It may send"),
+            arguments={"account": account},
+            ask=self._command("acknowledge"),
+            plan=say.acknowledged,
+            fields=(Field("identity", self.tr("The account's number, typed"), hint=known["identity"]),),
+            note=self.tr("Compare it with the broker's own page. Nothing is sent by this itself."),
         )
 
     # ------------------------------------------------------------------ retention

@@ -50,7 +50,10 @@ TABLE = Table(
     title=_("Needs you"),
     view="needs",
     topics=frozenset(
-        {"orders", "fills", "claims", "deliveries", "reconciliations", "findings", "adjustments", "books"}
+        {
+            *("accounts", "orders", "fills", "claims", "deliveries", "reconciliations", "findings"),
+            *("adjustments", "books", "drifts", "externals"),
+        }
     ),
     columns=(
         Column("severity", _("How bad"), "✕ Critical ", _severity),

@@ -53,7 +53,7 @@ async def test_every_action_is_in_a_menu_and_has_a_key_of_its_own(window: Window
         for action in menu.actions()
         if not action.isSeparator() and action.menu() is None
     ]
-    assert len(actions) == 46
+    assert len(actions) == 47
     keys = [action.shortcut().toString() for action in actions]
     assert all(keys)
     assert len(set(keys)) == len(keys)

@@ -377,3 +377,51 @@ async def test_a_window_that_stops_takes_its_dialog_with_it(window: Window, engi
     window.say_stopping()
     await until(lambda: dialog_of(window) is None)
     assert not any(action.isEnabled() for action in window.decisions.actions.values())
+
+
+async def test_h13_an_account_is_acknowledged_by_typing_its_number(window: Window, engine: StandIn) -> None:
+    """The number stands in the sentence and in no field: money is not let loose by pressing alone."""
+    engine.answers["acknowledge"] = {"account": "paper", "identity": "123456789", "was": None, "live": True}
+    await engine.write(
+        lambda tx: tx.change(
+            "accounts",
+            "UPDATE accounts SET identity = NULL, answering = '123456789', answering_live = 1, "
+            "answering_since = ? WHERE name = 'paper'",
+            (engine.clock.now(),),
+        )
+    )
+    await choose_worst(window)
+    shown = [name for name, each in window.needs.bar.buttons.items() if each.isVisible()]
+    assert shown == ["acknowledge"]
+    click(window.needs.bar.buttons["acknowledge"])
+    dialog = await opened(window)
+    write(dialog.why, "my own account")
+    field = dialog.fields["identity"]
+    assert isinstance(field, QLineEdit)
+    assert field.text() == ""
+    assert not dialog.yes.isEnabled()
+    assert "123456789" in dialog.question.heading
+    write(field, "123456789")
+    await until(dialog.yes.isEnabled)
+    assert "trades money" in dialog.plan.text()
+    click(dialog.yes)
+    await until(lambda: window.notice.text)
+    name, arguments, actor, _ = engine.commands[0]
+    assert (name, actor) == ("acknowledge", "window")
+    assert arguments == {"account": "paper", "identity": "123456789", "why": "my own account"}
+
+
+async def test_a_difference_is_called_none_of_ours(window: Window, engine: StandIn) -> None:
+    engine.answers["acknowledge"] = {
+        "account": "paper",
+        "symbol": "AAPL",
+        "difference": "3",
+        "external": "3",
+    }
+    window.decisions.offer({"acknowledge": {"account": "paper", "drift": "AAPL"}})
+    window.decisions.actions["acknowledge"].trigger()
+    dialog = await reason_given(window)
+    assert "3 AAPL" in dialog.plan.text()
+    click(dialog.yes)
+    await until(lambda: window.notice.text)
+    assert engine.commands[0][1] == {"account": "paper", "drift": "AAPL", "why": "seen at the broker"}
