@@ -121,10 +121,10 @@ class HelpDialog(ToolDialog):
             return
         self.search.setText("")
         self._choose(name)
-        if words:
+        page = next((page for page in self.pages if page.name == name), None)
+        if words and page is not None and page.count(words):
             self.search.setText(words)
             self._choose(name)
-            self.find_next()
 
     def find_next(self) -> None:
         """The next place of the words, from the top again after the last one."""

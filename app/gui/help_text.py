@@ -41,6 +41,21 @@ OF_VIEW: Mapping[str, str] = {
 """Which page tells of what a view shows."""
 
 
+REASONS = "reasons"
+_CODE = re.compile(r"([A-Z]{2,}(?:_[A-Z]+)*(?:_O[0-9]+)?|[a-z]+(?:_[a-z0-9]+)*)(?: .*)?", re.DOTALL)
+
+
+def code_of(reason: str) -> str:
+    """The code of a reason as the page of reasons has it: of `STALE late=3s` it is `STALE`. Empty: none.
+
+    Whichever order one waits for, the page has the example `WAITING_FOR_O12`.
+    """
+    found = _CODE.fullmatch(reason)
+    if found is None or (found[1].islower() and found[1] != reason):
+        return ""
+    return re.sub(r"_O[0-9]+$", "_O12", found[1])
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     name: str

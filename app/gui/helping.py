@@ -17,7 +17,7 @@ from app.gui.actions import BusyAction, plain_action
 from app.gui.checkup_dialog import CheckupDialog
 from app.gui.crash_notice import CrashMark, CrashNotice, CrashWatch
 from app.gui.help_dialog import FIRST, HelpDialog
-from app.gui.help_text import OF_VIEW
+from app.gui.help_text import OF_VIEW, REASONS, code_of
 from app.gui.support_bundle import save_bundle
 from app.gui.tool_dialog import Tools
 
@@ -70,7 +70,13 @@ class Helping(QObject):
     # ------------------------------------------------------------------ help and check
 
     def open_here(self) -> HelpDialog | None:
-        return self.open_help(OF_VIEW.get(self._window.current.definition.name, FIRST))
+        """On the reason of the chosen row where it has one, else on the view."""
+        view = self._window.current
+        line = view.table.current_line
+        code = "" if line is None else code_of(str(line.row.get("reason") or ""))
+        if code:
+            return self.open_help(REASONS, code)
+        return self.open_help(OF_VIEW.get(view.definition.name, FIRST))
 
     def open_help(self, page: str, words: str = "") -> HelpDialog | None:
         if self._stopping:

@@ -263,3 +263,46 @@ def test_the_log_does_without_stderr(tmp_path: Path, monkeypatch: pytest.MonkeyP
     logging.getLogger("somewhere").error("seen all the same")
     stop()
     assert "seen all the same" in (tmp_path / LOG_NAME).read_text()
+
+
+@pytest.mark.blocking_allowed(reason="the whole program, with its log, in this process")
+def test_serve_watches_its_loop_and_an_error_that_ends_it_is_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import app.engine
+    from app.cli.run import run_without_window
+
+    class Broken:
+        """An engine whose start fails in a way that nobody foresaw, after a callback did."""
+
+        def __init__(self, home: Path, port: int | None) -> None:
+            pass
+
+        def request_stop(self, why: str) -> None:
+            pass
+
+        async def start(self) -> None:
+            asyncio.get_running_loop().call_soon(broken, "in a callback")
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert (watched := current()) is not None
+            assert [crash.where for crash in watched.kinds] == ["the loop"]
+            broken("at the start")
+
+    monkeypatch.setattr(app.engine, "Engine", Broken)
+    with pytest.raises(ValueError, match="at the start"):
+        run_without_window(tmp_path / "home", 0)
+    lines = [json.loads(line) for line in (tmp_path / "home" / LOG_NAME).read_text().splitlines()]
+    assert [(line["event"], "in broken" in line["exception"]) for line in lines] == [
+        ("error on the loop", True),
+        ("the program ends by an error", True),
+    ]
+
+
+def test_a_forced_stop_comes_also_where_there_is_no_stderr(tmp_path: Path) -> None:
+    """Frozen without a console there is no descriptor 2: writing to it fails, and must not keep the end."""
+    program = (
+        "import os, time; from app.cli.run import force_after; os.close(2); force_after(0); time.sleep(20)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, timeout=15)
+    assert done.returncode == 3

@@ -18,13 +18,15 @@ from app.domain.explain_words import HEADS
 from app.domain.order import State
 from app.gui import words
 from app.gui.help_dialog import HelpDialog
-from app.gui.help_text import NAMES, OF_VIEW, Page, find, load
+from app.gui.help_text import NAMES, OF_VIEW, Page, code_of, find, load
 from app.gui.theme import dark_palette
 from app.gui.window import Window
 from app.listener import answers
 from app.settings.notices import KINDS
 from app.settings.tunnel import TUNNEL
+from tests.gui.day import trading_day
 from tests.gui.hands import click, press, until
+from tests.gui.kit import StandIn
 from tests.gui.setup_kit import nameless, there
 
 ROOT = Path(__file__).parents[2]
@@ -230,6 +232,43 @@ async def test_a_code_is_shown_where_it_is_explained(window: Window) -> None:
     dialog = await opened(window, "reasons", "OTHER_BOOK_OPEN")
     assert dialog.shown == "reasons"
     assert dialog.text.textCursor().selectedText() == "OTHER_BOOK_OPEN"
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("POSITION_EXCEEDS_CAPITAL_FRACTION projected=22710", "POSITION_EXCEEDS_CAPITAL_FRACTION"),
+        ("STALE late=3.2s", "STALE"),
+        ("WAITING_FOR_O7", "WAITING_FOR_O12"),
+        ("WAITING_FOR_BROKER", "WAITING_FOR_BROKER"),
+        ("intent_differs", "intent_differs"),
+        ("listening on port 8787", ""),
+        ("Our books held 7", ""),
+        ("", ""),
+    ],
+)
+def test_the_code_of_a_reason(reason: str, code: str) -> None:
+    assert code_of(reason) == code
+    assert not code or f"`{code}`" in read("reasons")
+
+
+async def test_f1_on_a_row_leads_to_its_reason(window: Window, engine: StandIn) -> None:
+    await engine.write(lambda tx: trading_day(tx, engine.clock.now(), quiet_rows=9))
+    window.show_view("orders")
+    await until(lambda: window.current.model.rowCount() and window.current.is_shown_as_table)
+    codes = [code_of(str(line.row["reason"] or "")) for line in window.current.lines()]
+    explained = read("reasons")
+    row = next(place for place, code in enumerate(codes) if code and f"`{code}`" in explained)
+    window.current.table.choose(row)
+    dialog = there(window.setup.helping.open_here())
+    await until(lambda: dialog.shown == "reasons")
+    assert dialog.text.textCursor().selectedText() == codes[row]
+
+
+async def test_words_that_a_page_does_not_have_leave_the_contents_whole(window: Window) -> None:
+    dialog = await opened(window, "reasons", "NEVER_HEARD_OF")
+    assert dialog.shown == "reasons"
+    assert len(titles(dialog)) == len(NAMES)
 
 
 async def test_links_lead_to_other_pages_and_nothing_is_fetched(window: Window) -> None:
