@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from app.engine.checkup import NEAR, Check, Level, Patient
 from app.engine.checkup_far import listener, login
@@ -21,8 +22,12 @@ Seen = Iterator[tuple[Level, str]]
 
 def own_command(*arguments: str) -> Sequence[str]:
     """This program with these arguments, frozen or from source."""
-    of_source = () if getattr(sys, "frozen", False) else ("-m", "app")
-    return (sys.executable, *of_source, *arguments)
+    if not getattr(sys, "frozen", False):
+        return (sys.executable, "-m", "app", *arguments)
+    program = Path(sys.executable)
+    # On Windows the commands are a program of their own: the one with the window prints nothing.
+    console = program.with_name(f"{program.stem}-cli{program.suffix}")
+    return (str(console if console.exists() else program), *arguments)
 
 
 def signal(_patient: Patient) -> Seen:

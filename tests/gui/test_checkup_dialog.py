@@ -207,6 +207,16 @@ def test_the_signal_is_sent_by_another_process_and_what_it_says_is_told(
     assert (found, words in seen) == (level, True), seen
 
 
+def test_frozen_it_is_the_program_itself_or_its_sibling_with_a_console(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "onefill.exe"))
+    assert checkup_apart.own_command("selftest") == (str(tmp_path / "onefill.exe"), "selftest")
+    (tmp_path / "onefill-cli.exe").touch()
+    assert checkup_apart.own_command("selftest") == (str(tmp_path / "onefill-cli.exe"), "selftest")
+
+
 def test_the_command_is_this_program() -> None:
     done = subprocess.run(
         checkup_apart.own_command("version"), capture_output=True, text=True, timeout=30, check=True
