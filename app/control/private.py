@@ -6,11 +6,13 @@ there the access list is set before the content is written, and read back before
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
 import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,7 @@ def read_ours(path: Path) -> bytes:
 
 def _is_ours(path: Path) -> bool:
     windows = _Windows()
-    return is_for_one(windows.as_text(path), windows.user)
+    return is_for_one(windows.as_text(path), windows.user_as_written())
 
 
 def is_for_one(descriptor: str, user: str) -> bool:
@@ -94,26 +96,39 @@ class _Windows:
         self._security.GetFileSecurityW(str(path), wanted, None, 0, c.byref(needed))
         buffer = c.create_string_buffer(max(1, needed.value))
         self._check(self._security.GetFileSecurityW(str(path), wanted, buffer, len(buffer), c.byref(needed)))
-        text = c.c_wchar_p()
-        self._check(
-            self._security.ConvertSecurityDescriptorToStringSecurityDescriptorW(
-                buffer, self._REVISION, wanted, c.byref(text), None
-            )
-        )
-        return self._taken(text)
+        return self._written(buffer, wanted)
 
-    def _set(self, path: Path, descriptor: str, what: int) -> None:
-        c = self._ctypes
-        made = c.c_void_p()
+    def user_as_written(self) -> str:
+        """This user as a descriptor that is read back names him: known accounts have two letters there."""
+        with self._made(f"O:{self.user}") as descriptor:
+            return self._written(descriptor, self._OWNER).removeprefix("O:")
+
+    def _set(self, path: Path, text: str, what: int) -> None:
+        with self._made(text) as descriptor:
+            self._check(self._security.SetFileSecurityW(str(path), self._ctypes.c_uint32(what), descriptor))
+
+    @contextlib.contextmanager
+    def _made(self, text: str) -> Iterator[Any]:
+        """The descriptor that SDDL says."""
+        made = self._ctypes.c_void_p()
         self._check(
             self._security.ConvertStringSecurityDescriptorToSecurityDescriptorW(
-                descriptor, self._REVISION, c.byref(made), None
+                text, self._REVISION, self._ctypes.byref(made), None
             )
         )
         try:
-            self._check(self._security.SetFileSecurityW(str(path), c.c_uint32(what), made))
+            yield made
         finally:
             self._kernel.LocalFree(made)
+
+    def _written(self, descriptor: Any, what: int) -> str:
+        text = self._ctypes.c_wchar_p()
+        self._check(
+            self._security.ConvertSecurityDescriptorToStringSecurityDescriptorW(
+                descriptor, self._REVISION, what, self._ctypes.byref(text), None
+            )
+        )
+        return self._taken(text)
 
     def _user(self) -> str:
         """The security identifier of the user of this process, as SDDL writes it."""

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from app.control import NotRunning, Refused, ask, messages, over_tcp, tcp, unix
-from app.control.private import is_for_one
+from app.control.private import NotPrivate, is_for_one, read_ours, write_for_us_alone
 from app.control.tcp import FILE_NAME, Place, Talk
 from tests.control.kit import in_thread, served
 
@@ -373,3 +373,27 @@ def test_h43_on_windows_the_access_list_must_name_this_user_and_nobody_else() ->
         "",
     ):
         assert not is_for_one(descriptor, us), descriptor
+
+
+def test_h43_what_is_written_for_us_is_believed_and_an_ordinary_file_is_not(tmp_path: Path) -> None:
+    """On Windows this is the only test of the access list itself."""
+    ours, ordinary = tmp_path / "ours", tmp_path / "ordinary"
+    write_for_us_alone(ours, b"token")
+    write_for_us_alone(ours, b"another")
+    assert read_ours(ours) == b"another"
+    assert [each.name for each in tmp_path.iterdir()] == ["ours"]
+    ordinary.write_bytes(b"planted")
+    if os.name == "posix":
+        ordinary.chmod(0o644)
+    with pytest.raises(NotPrivate):
+        read_ours(ordinary)
+    with pytest.raises(FileNotFoundError):
+        read_ours(tmp_path / "nothing")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_h43_a_link_to_a_file_of_ours_is_not_followed(tmp_path: Path) -> None:
+    write_for_us_alone(tmp_path / "secret", b"token")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    with pytest.raises(OSError, match="link"):
+        read_ours(tmp_path / "link")
