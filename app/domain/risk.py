@@ -123,6 +123,8 @@ class Entry:
     """The venue's quote, without a multiplier; None where the payload prices."""
     reserved: Decimal = ZERO
     """Money that entries in flight may still take, and that was spent since cash was read."""
+    clock_offset: int = 0
+    """How far the venue's clock stands from ours where that is too far to tell an age by; else 0."""
     drift: Mapping[str, str] = field(default_factory=dict)
     """What books and broker do not agree about on the instrument, as numbers of a denial."""
 
@@ -159,6 +161,12 @@ def ceiling(limits: Limits, equity: Decimal) -> Decimal:
     what is configured and what the broker says the account is worth."""
     capital = min(limits.capital, equity) if limits.capital > ZERO else equity
     return WIDE.quantize(WIDE.divide(max(ZERO, capital), Decimal(limits.position_divisor)), CENT)
+
+
+def _clock(entry: Entry, _limits: Limits) -> Denial | None:
+    if not entry.clock_offset:
+        return None
+    return denial("CLOCK_SKEW", venue_ahead=f"{entry.clock_offset / 1e6:.1f}s")
 
 
 def _mapped(entry: Entry, _limits: Limits) -> Denial | None:
@@ -291,6 +299,7 @@ def _words(said: str) -> str:
 
 
 _CHECKS: tuple[Callable[[Entry, Limits], Denial | None], ...] = (
+    _clock,
     _mapped,
     _symbol,
     _closed,

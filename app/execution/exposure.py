@@ -22,6 +22,8 @@ from app.ledger.orders import OPEN, Order
 from app.ledger.transaction import Transaction
 
 MINUTE = 60 * SECOND
+SKEW_BLOCKS = 2 * SECOND
+"""How far clock and venue may differ before nobody can tell how old an entry is (facts 4.9)."""
 _UNRESOLVED = f"state IN ({', '.join(repr(state.value) for state in sorted(UNRESOLVED))})"
 _MAY_HAVE_LEFT = (
     "EXISTS (SELECT 1 FROM attempts a WHERE a.order_id = orders.id AND coalesce(a.bytes_left, 1) = 1)"
@@ -115,6 +117,7 @@ def entry(
         venue_price=None if view.priced_by_payload else view.price,
         reserved=reserved(tx, order, view.last_fill),
         drift=drift(tx, order),
+        clock_offset=view.clock_offset if abs(view.clock_offset) > SKEW_BLOCKS else 0,
         age=age,
         has_brackets=signal.take_profit is not None or signal.stop_loss is not None,
         other_books=(

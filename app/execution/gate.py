@@ -99,6 +99,7 @@ def decide(
     now: int,
     *,
     reachable: bool,
+    entries_wait: bool = False,
     uncertain_for: int = 0,
 ) -> Decision:
     """Decides one order. `view` is None where the broker was not asked; `reachable` says if it may be.
@@ -110,7 +111,7 @@ def decide(
         return None
     case = _Case(tx, order, claim_of(tx, order), policy, earlier, now)
     with localcontext(WIDE):
-        return case.decide(view, uncertain_for, reachable=reachable)
+        return case.decide(view, uncertain_for, reachable=reachable, entries_wait=entries_wait)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +123,18 @@ class _Case:
     earlier: EarlierRuns
     now: int
 
-    def decide(self, view: View | None, uncertain_for: int, *, reachable: bool) -> Decision:
+    def decide(
+        self, view: View | None, uncertain_for: int, *, reachable: bool, entries_wait: bool
+    ) -> Decision:
         ruling = judge(
-            self.tx, self.order, self.claim, self.policy, self.earlier, self.now, reachable=reachable
+            self.tx,
+            self.order,
+            self.claim,
+            self.policy,
+            self.earlier,
+            self.now,
+            reachable=reachable,
+            entries_wait=entries_wait,
         )
         match ruling:
             case Denied(denial=denied, closes=closes):

@@ -181,6 +181,7 @@ class Lane:
                 self._earlier,
                 self._clock.now(),
                 reachable=reachable,
+                entries_wait=self.session.entries_wait,
             )
         except Exception as error:
             # The gate meets it again, and makes it a person's.
@@ -215,6 +216,7 @@ class Lane:
                     view,
                     self._clock.now(),
                     reachable=self._is_reachable,
+                    entries_wait=self.session.entries_wait,
                     uncertain_for=self._clock.boot() - since,
                 )
             )

@@ -127,8 +127,10 @@ def judge(
     now: int,
     *,
     reachable: bool,
+    entries_wait: bool = False,
 ) -> Ruling:
-    """`reachable` says whether the broker may be asked now. `now` is UTC in microseconds."""
+    """`reachable` says whether the broker may be asked now, `entries_wait` whether for exits alone. `now` is
+    UTC in microseconds."""
     signal = claim.signal
     if claim.unanswered:
         return _unanswered(order, now)
@@ -162,7 +164,7 @@ def judge(
         wait = Wait(f"{WAITING}{before.name}", closes=False)
     if wait is not None:
         return wait
-    if not reachable:
+    if not reachable or (entries_wait and not closes):
         reason = order.reason or ""
         return Wait(reason if reason.startswith(BROKER) else BROKER, closes)
     return Ready(exits)

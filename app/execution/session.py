@@ -18,7 +18,7 @@ from app.brokers.base import Account, Broker, LookupFailed, RateLimited
 from app.clock import SECOND, Clock
 from app.domain import absence
 from app.domain.order import State
-from app.execution import identity
+from app.execution import exposure, identity
 from app.execution.bounded import BoundedBroker
 from app.execution.days import day_of
 from app.execution.following import Following
@@ -46,7 +46,7 @@ SOON = 5 * SECOND
 """Between passes while something does not agree."""
 MOST_LOOKS = 5
 """Working orders that are looked up in one round where the venue counts requests."""
-SKEW_WARNS, SKEW_BLOCKS = SECOND // 2, 2 * SECOND
+SKEW_WARNS = SECOND // 2
 """How far our clock may be from the venue's (facts/brokers-and-reconciliation.md 4.9)."""
 
 
@@ -271,7 +271,7 @@ class Session:
 
     def _interval_now(self) -> int:
         """A pass that was asked for, or that a wrong clock waits for, comes sooner."""
-        waits = self._is_skewed or bool(self._blocked_there)
+        waits = self.entries_wait or bool(self._blocked_there)
         soon = self._reconcile_due or waits or self._last_result == "PARTIAL"
         return min(self._interval, SOON) if soon else self._interval
 
@@ -358,8 +358,9 @@ class Session:
     # ---------------------------------------------------------------- its word
 
     @property
-    def _is_skewed(self) -> bool:
-        return self._clock_offset is not None and abs(self._clock_offset) > SKEW_BLOCKS
+    def entries_wait(self) -> bool:
+        """Whether only exits are sent: the clock differs too far from the venue's (facts 4.9)."""
+        return self._clock_offset is not None and abs(self._clock_offset) > exposure.SKEW_BLOCKS
 
     def _say_where_it_stands(self) -> None:
         """Ready only as who it is, and by a clock that agrees with the venue's."""
@@ -372,13 +373,15 @@ class Session:
             return
         offset = self._clock_offset or 0
         said = f"{abs(offset) / SECOND:.1f} s {'behind' if offset > 0 else 'ahead of'} the venue's"
-        if self._is_skewed:
-            self.ready.clear()
-            self._say("blocked", f"this computer's clock is {said}: set it right; nothing is sent until then")
-            return
         if self._blocked_there:
             self.ready.clear()
             self._say("blocked", f"the broker takes no orders of this account: {self._blocked_there}")
+            return
+        if self.entries_wait:
+            # By a wrong clock nobody can tell how old an entry is; an exit is worth more than that doubt.
+            self.ready.set()
+            reason = f"this computer's clock is {said}: set it right; entries wait until then, exits go out"
+            self._say("exits_only", reason)
             return
         reason = f"{self.policy.account.broker} account, orders are sent"
         if abs(offset) > SKEW_WARNS:

@@ -146,7 +146,7 @@ async def test_s25_a_clock_that_differs_by_ten_seconds_blocks_entries_and_says_s
     tmp_path: Path, skew: int
 ) -> None:
     async with venue(tmp_path, Rules(filling="in_reply", skew=skew * SECOND), ready=False) as v:
-        assert "clock" in await v.word("blocked")
+        assert "clock" in await v.word("exits_only")
         await v.buy()
         async with v.time_runs():
             order = await v.over()

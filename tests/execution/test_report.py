@@ -208,7 +208,9 @@ async def test_an_order_in_doubt_stands_in_the_report_with_its_looks(tmp_path: P
 
 
 @pytest.mark.parametrize("offset", [-10, 10])
-async def test_s25_a_clock_far_from_the_venues_sends_nothing_and_says_so(tmp_path: Path, offset: int) -> None:
+async def test_s25_by_a_clock_far_from_the_venues_entries_wait_and_it_is_said(
+    tmp_path: Path, offset: int
+) -> None:
     def off(broker: Venue) -> None:
         broker.offset = offset * SECOND
 
@@ -219,7 +221,7 @@ async def test_s25_a_clock_far_from_the_venues_sends_nothing_and_says_so(tmp_pat
         await d.until("SELECT count(*) > 0 FROM reconciliations", 1)
         await d.reader.rows("SELECT 1")
         (fact,) = d.trading.facts()
-        assert (fact.word, "nothing is sent until then" in fact.reason) == ("blocked", True), fact
+        assert (fact.word, "entries wait until then" in fact.reason) == ("exits_only", True), fact
         assert ("behind" if offset > 0 else "ahead of") in fact.reason
         the(faults).offset = 600_000
         d.clock.advance(5 * SECOND)
@@ -227,6 +229,26 @@ async def test_s25_a_clock_far_from_the_venues_sends_nothing_and_says_so(tmp_pat
         (fact,) = d.trading.facts()
         assert fact.word == "ready"
         assert "clock is 0.6 s behind the venue's" in fact.reason
+
+
+async def test_s25_by_a_clock_far_from_the_venues_exits_go_out_and_a_turn_is_cut_to_its_exit(
+    tmp_path: Path,
+) -> None:
+    faults = venue(lambda _: None)
+    async with desk(tmp_path, CONFIG + "allow_short = true\n", wrap=faults.wrap) as d:
+        await d.deliver(action="buy", quantity="5")
+        await d.state(1, "DONE")
+        the(faults).offset = 10 * SECOND
+        await d.trading.reconcile(None, "manual")
+        await d.deliver(action="sell", quantity="2")
+        exit_ = await d.state(2, "DONE")
+        assert (exit_["side"], exit_["filled_quantity"]) == ("sell", "2")
+        await d.deliver(action="reverse", quantity="4")
+        turn = await d.state(3, "DONE")
+        assert (turn["side"], turn["filled_quantity"]) == ("sell", "3")
+        (cut,) = await d.events("order cut to its exit")
+        assert "CLOCK_SKEW venue_ahead=10.0s" in str(cut)
+        assert await d.book() == 0
 
 
 async def test_an_account_that_the_venue_has_blocked_sends_nothing(tmp_path: Path) -> None:
