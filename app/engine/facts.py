@@ -18,9 +18,12 @@ WAL_WARNING = 16 * 1024 * 1024
 WAL_ERROR = 64 * 1024 * 1024
 """Bytes of write-ahead log (HOLES H24)."""
 
-_ACCOUNT_LEVELS: dict[str, Level] = {"ready": "ok"} | dict.fromkeys(
-    ("failing", "blocked", "exits_only"), "error"
-)
+_ACCOUNT_LEVELS: dict[str, Level] = {
+    "ready": "ok",
+    "failing": "error",
+    "blocked": "error",
+    "exits_only": "error",
+}
 
 _LEDGER_REASONS = {
     "full": "the disk is full: free space; deliveries are answered 503 until then",

@@ -52,8 +52,8 @@ SKEW_WARNS = SECOND // 2
 
 @dataclass(frozen=True, slots=True)
 class AccountFact:
-    """`word` is `connecting`, `reconciling`, `ready`, `blocked` (it reads and sends nothing), `failing` or
-    `stopped`; `reason` is a sentence."""
+    """`word` is `connecting`, `reconciling`, `ready`, `exits_only`, `blocked` (it reads and sends nothing),
+    `failing` or `stopped`; `reason` is a sentence."""
 
     name: str
     word: str
