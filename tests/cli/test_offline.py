@@ -125,6 +125,8 @@ def test_doctor_is_content_with_a_sound_home_and_with_a_new_one(home: Path, tmp_
 
 
 def test_doctor_names_what_is_wrong(home: Path) -> None:
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace("port = 8787", "port = 0"))
     home.chmod(0o755)
     run("halt", "--home", home)
     code, levels = _levels(home)
