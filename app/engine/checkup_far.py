@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 from app.brokers.base import Broker, LookupFailed
 from app.clock import SECOND
@@ -90,6 +92,35 @@ async def _identity(broker: Broker, patience: float) -> str:
         await broker.close()
 
 
+PROGRAMS = {
+    "cloudflared-quick": "cloudflared",
+    "cloudflared-named": "cloudflared",
+    "ngrok": "ngrok",
+    "tailscale": "tailscale",
+    "ssh": "ssh",
+}
+"""What a tunnel of that kind starts; Onefill downloads none."""
+
+
+def tunnel(patient: Patient) -> Seen:
+    """Both probes by the running app's own word; else whether its program is there at all."""
+    if patient.settings is None:
+        return
+    kind = patient.settings.tunnel.kind
+    if kind == "none":
+        yield "ok", "none: alerts from outside need one ([tunnel] in config.toml), this computer's own do not"
+        return
+    program = patient.settings.tunnel.program or PROGRAMS.get(kind)
+    if program is not None and shutil.which(Path(program).expanduser()) is None:
+        yield "error", f"{program} is not there: install it, or say where it is with [tunnel] program"
+    if patient.running is None:
+        yield "ok", f"{kind}: it starts with Onefill, and is tried then"
+        return
+    for fact in patient.running["facts"]:
+        if fact["name"] == "tunnel":
+            yield fact["level"], f"{kind}: {fact['word']}: {fact['reason']}"
+
+
 def signal(_patient: Patient) -> Seen:
     failed: list[str] = []
     seen: list[str] = []
@@ -109,6 +140,6 @@ def signal(_patient: Patient) -> Seen:
         )
 
 
-FAR: tuple[Check, ...] = (("listener", listener), ("login", login), ("signal", signal))
+FAR: tuple[Check, ...] = (("listener", listener), ("tunnel", tunnel), ("login", login), ("signal", signal))
 
 ALL: tuple[Check, ...] = (*NEAR, *FAR)

@@ -115,7 +115,7 @@ def test_doctor_is_content_with_a_sound_home_and_with_a_new_one(home: Path, tmp_
         dict.fromkeys(
             (
                 *("home", "disk", "app", "config", "keyring", "secrets", "port", "ledger", "backup"),
-                *("orders", "accounts", "clock", "login", "signal"),
+                *("orders", "accounts", "clock", "tunnel", "login", "signal"),
             ),
             "ok",
         ),

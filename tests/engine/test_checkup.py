@@ -235,3 +235,25 @@ def test_a_signal_goes_the_whole_way_or_the_check_says_where_it_stopped(
     monkeypatch.setattr(checkup_far, "try_whole_way", stopped)
     (found,) = far(patient(home), "signal")
     assert (found.level, "order: O1 PENDING" in found.seen) == ("error", True)
+
+
+TUNNEL = """
+[tunnel]
+kind = "ngrok"
+program = "{program}"
+"""
+
+
+def test_a_tunnel_whose_program_is_missing_or_that_is_down_is_an_error(home: Path, tmp_path: Path) -> None:
+    (none,) = far(patient(home), "tunnel")
+    assert (none.level, none.seen.startswith("none")) == ("ok", True)
+    config = home / "config.toml"
+    config.write_text(TUNNEL.format(program=tmp_path / "ngrok"))
+    missing, later = far(patient(home), "tunnel")
+    assert (missing.level, "[tunnel] program" in missing.seen) == ("error", True)
+    assert later.level == "ok"
+    (tmp_path / "ngrok").write_text("#!/bin/sh")
+    (tmp_path / "ngrok").chmod(0o755)
+    down = {"name": "tunnel", "word": "down", "level": "error", "reason": "the agent ended: start it again"}
+    (found,) = far(patient(home, running=running(down)), "tunnel")
+    assert (found.level, "start it again" in found.seen) == ("error", True)
