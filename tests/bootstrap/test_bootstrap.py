@@ -353,7 +353,7 @@ def test_the_program_gets_the_signals_and_gives_the_exit_code() -> None:
 
 def test_no_lock_names_a_place_to_download_from() -> None:
     locks = sorted((ROOT / "packaging").glob("*.lock"))
-    assert len(locks) == 3
+    assert len(locks) == 5
     for lock in locks:
         lines = lock.read_text(encoding="utf-8").splitlines()
         assert not [line for line in lines if "://" in line or line.startswith("-")], lock.name
