@@ -26,6 +26,7 @@ from app.gui.window import Window
 from app.notify import Pace
 from app.notify.outbox import Times
 from app.secrets import Secrets
+from app.settings import create_home
 from app.tasks import Tasks
 from tests.crash.program import until as until_polled
 from tests.engine.kit import send
@@ -114,7 +115,10 @@ async def test_the_running_one_is_brought_up_by_who_starts_it_again(
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 def test_a_second_start_on_the_same_home_shows_the_first_and_ends_well(tmp_path: Path) -> None:
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
-    line = [sys.executable, "-m", "app", "--home", str(tmp_path / "home")]
+    home = tmp_path / "home"
+    create_home(home)
+    (home / "config.toml").write_text("[listener]\nport = 0\n")
+    line = [sys.executable, "-m", "app", "--home", str(home)]
     first = subprocess.Popen([*line, "--minimized"], env=environment, stderr=subprocess.PIPE, text=True)
     try:
         status = [*line, "status", "--json"]
@@ -123,14 +127,14 @@ def test_a_second_start_on_the_same_home_shows_the_first_and_ends_well(tmp_path:
             done = subprocess.run(status, env=environment, capture_output=True, text=True, check=False)
             return done.returncode == 0 and json.loads(done.stdout)["state"] == "running"
 
-        until_polled(is_running, "the first one")
+        until_polled(is_running, "the first one", 40)
         second = subprocess.run(
-            line, env=environment, capture_output=True, text=True, timeout=20, check=False
+            line, env=environment, capture_output=True, text=True, timeout=40, check=False
         )
         assert (second.returncode, second.stdout) == (0, "")
         assert "it runs already, and its window is shown" in second.stderr
         first.send_signal(signal.SIGTERM)
-        assert first.wait(20) == 0, "a signal stops in order, without a question"
+        assert first.wait(40) == 0, "a signal stops in order, without a question"
     finally:
         first.kill()
         first.communicate()
