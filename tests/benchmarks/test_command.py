@@ -47,6 +47,7 @@ def test_the_ceiling_is_measured_beside_a_bare_handler(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [], "the ledgers were left behind"
 
 
+@pytest.mark.long  # 40 s and more, and it tells only that the command still runs
 @pytest.mark.timeout(240)
 def test_the_quick_run_prints_every_figure(tmp_path: Path) -> None:
     samples = tmp_path / "samples.json"

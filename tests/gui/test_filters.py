@@ -212,13 +212,12 @@ async def test_all_of_it_is_there_the_next_day(window: Window, engine: StandIn) 
 
 async def test_a_long_search_says_so_and_gives_way_to_the_next(window: Window, engine: StandIn) -> None:
     bar = await filled(window, engine)
-    started, ended = asyncio.Event(), 0
+    ended = 0
     call = window._searches.call
 
     async def slow(work: object) -> object:
         nonlocal ended
         if bar.text.text() == "slow":
-            started.set()
             while bar.text.text() == "slow":  # noqa: ASYNC110 - ended from outside, as a search is
                 await asyncio.sleep(0.005)
             ended += 1
@@ -227,8 +226,7 @@ async def test_a_long_search_says_so_and_gives_way_to_the_next(window: Window, e
 
     window._searches.call = slow  # type: ignore[method-assign,assignment]
     QTest.keyClicks(bar.text, "slow")
-    await started.wait()
-    assert bar.status.text() == "Searching…"
+    await until(lambda: bar.status.text() == "Searching…")
     bar.text.clear()
     QTest.keyClicks(bar.text, "btc")
     await until(lambda: set(column(window, "symbol")) == {"BTCUSDT"})

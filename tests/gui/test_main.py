@@ -41,7 +41,7 @@ code = run(home, 0, beside)
 stop_logging()
 sys.exit(code)
 """
-BOUND = 20
+BOUND = 50
 """Seconds until a child counts as hung; a stop itself has 5."""
 
 
