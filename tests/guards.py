@@ -22,7 +22,7 @@ import blockbuster.blockbuster as blockbuster_module
 import pytest
 
 # A thread that is just ending is no leak; one that needs longer was not joined.
-THREAD_GRACE_SECONDS = 0.5
+THREAD_GRACE_SECONDS = 1.5
 # A task that was cancelled needs a few turns to end.
 LOOP_TURNS = 10
 

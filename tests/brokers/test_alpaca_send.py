@@ -102,7 +102,7 @@ async def test_h31_the_check_comes_after_a_stall_in_connect(monkeypatch: pytest.
 
 async def test_h31_a_handshake_that_stalls_is_unsent() -> None:
     async with raw_server() as server:
-        broker = await connected_to(server, timeout=0.3)
+        broker = await connected_to(server, timeout=1.0)
         broker._http.base_url = server.url.replace("http:", "https:")  # type: ignore[union-attr]
         reply = await submit(broker)
         assert isinstance(reply, Unsent), reply
@@ -216,7 +216,7 @@ def _is_stopped(pid: int) -> bool:
 
 async def test_an_answer_that_never_comes_is_unknown() -> None:
     async with raw_server() as server:
-        broker = await connected_to(server, timeout=0.3)
+        broker = await connected_to(server, timeout=1.0)
         reply = await submit(broker)
         assert isinstance(reply, Unknown)
         assert server.hits == 1

@@ -154,7 +154,7 @@ def test_serve_imports_no_qt(tmp_path: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline().startswith("onefill ready http://127.0.0.1:")
     process.terminate()
-    rest, _ = process.communicate(timeout=20)
+    rest, _ = process.communicate(timeout=40)
     assert rest == "onefill stopped (SIGTERM)\n[]\n"
     assert process.returncode == 0
 
@@ -178,7 +178,7 @@ def test_without_a_display_it_says_so_and_goes_on_without_a_window(tmp_path: Pat
     assert process.stdout is not None
     assert process.stdout.readline().startswith("onefill ready http://127.0.0.1:")
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=40)
     assert process.returncode == 0
     assert "there is no display: going on without a window" in (tmp_path / "errors").read_text()
 
@@ -190,7 +190,7 @@ def test_a_stop_that_hangs_is_forced(tmp_path: Path) -> None:
         "threading.Thread(target=threading.Event().wait).start()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=40, check=False
     )
     assert done.returncode == 3
     assert "was forced" in done.stderr

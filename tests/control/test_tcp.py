@@ -44,7 +44,7 @@ async def spoken(port: int, *said: bytes) -> bytes:
     for each in said:
         writer.write(each)
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             return await reader.read()
     except ConnectionError:
         return b""
@@ -335,7 +335,7 @@ async def test_h43_strangers_who_only_connect_do_not_grow_without_end(tmp_path: 
             writer.close()
             await writer.wait_closed()
         # The app sees only by and by that they have gone.
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while await spoken(port, b"ONEFILL 1 " + b"0" * 64 + b"\n", b"\n") == b"":
                 pass
         assert (await in_thread(ask, tmp_path, "status", request_id="r"))["state"] == "running"

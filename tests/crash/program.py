@@ -24,7 +24,7 @@ from app.ledger.reader import open_read_only, read
 from app.secrets import Secrets
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0
+PATIENCE = 40.0
 KILLED = 137
 T = TypeVar("T")
 

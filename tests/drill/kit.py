@@ -55,7 +55,7 @@ TICK = 5 * SECOND
 """How far time goes at once while it runs."""
 EVERY = 0.004
 """Wall seconds between two ticks."""
-PATIENCE = 20.0
+PATIENCE = 40.0
 
 
 def of_class(id_class: str) -> BrokerFacts:

@@ -15,7 +15,7 @@ from app.engine import Engine, Status
 from app.ledger import queries
 from app.secrets import Secrets
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 def make_engine(home: Path, clock: Clock | None = None) -> Engine:

@@ -164,7 +164,7 @@ class Desk:
         ignore = self.writer.listen(lambda _tables: changed.set())
         seen: Any = None
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while True:
                     rows = await self.reader.rows(sql, bindings)
                     seen = next(iter(rows[0].values())) if rows else None
@@ -215,13 +215,13 @@ class Desk:
 
     async def until_logged(self, *events: str) -> None:
         """Waits until one of these lines has been logged."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not any(self.logged(event) for event in events):  # noqa: ASYNC110
                 await asyncio.sleep(FAST / 2)
 
     async def ready(self, account: str = "paper") -> None:
         """Waits until an account's first reconciliation is through and it sends."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await self.trading._sessions[account].ready.wait()
 
     async def halt(self, state: str) -> None:

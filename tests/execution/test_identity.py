@@ -38,7 +38,7 @@ def answers_as(identity: str) -> Callable[[FaultyBroker], None]:
 
 async def blocked(d: Desk, word: str = "blocked", account: str = "paper") -> str:
     """Waits until the account's word is that one, and returns the reason."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             fact = next(fact for fact in d.trading.facts() if fact.name == account)
             if fact.word == word:

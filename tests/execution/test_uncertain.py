@@ -33,7 +33,7 @@ async def passes(d: Desk, seconds: float) -> None:
 
 async def decided(d: Desk, number: int) -> dict[str, Any]:
     """Lets time pass until the order is not waiting any more."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while (await d.order(number))["state"] == "PENDING":
             await passes(d, 0.5)
     await d.until("SELECT state IN ('DONE', 'DENIED') FROM orders WHERE id = ?", 1, number)

@@ -35,7 +35,7 @@ async def many_sweeps(d: Desk) -> None:
             enough.set()
 
     d.trading._sweep = counted  # type: ignore[method-assign]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await enough.wait()
     d.trading._sweep = real  # type: ignore[method-assign]
 

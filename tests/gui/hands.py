@@ -22,7 +22,7 @@ def press(widget: QWidget, key: Qt.Key, keys: Qt.KeyboardModifier = NONE) -> Non
 
 
 async def until(holds: Callable[[], object]) -> None:
-    """Lets the loop run until it holds. What does not come for ten seconds will not come."""
-    async with asyncio.timeout(10):
+    """Lets the loop run until it holds. What does not come for half a minute will not come."""
+    async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110 - what is awaited is a state of many widgets, not one event
             await asyncio.sleep(0.005)

@@ -23,11 +23,9 @@ async def wires(door: Door, number: int) -> AsyncIterator[list[Wire]]:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Until the loop has come so far."""
-    for _ in range(500):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("it did not come to that")
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - what the door counts is no event
+            await asyncio.sleep(0)
 
 
 async def settled(door: Door, number: int) -> None:

@@ -92,7 +92,7 @@ async def test_one_that_hangs_is_left_behind_and_never_more_than_a_few(tmp_path:
     late: list[str] = []
     with service() as there:
         there.mood = "hang"
-        mine = courier(tmp_path, there.url("x?rto=30"), timeout=0.2)
+        mine = courier(tmp_path, there.url("x?rto=30"), timeout=1.0)
         for _ in range(MOST_HANGING):
             assert "no answer within" in await mine.bring(MESSAGE, late=lambda: late.append("came"))
         assert "still hang" in await mine.bring(MESSAGE)

@@ -84,7 +84,7 @@ async def came(there: Service, words: str) -> None:
 
 
 async def until_true(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110 - what another thread does
             await asyncio.sleep(0.01)
 

@@ -87,7 +87,7 @@ async def running(world: World, *notices: Notice, pace: Pace = PACE) -> AsyncIte
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110 - what another thread does
             await asyncio.sleep(0.01)
 
@@ -266,6 +266,7 @@ async def test_a_run_in_which_nothing_is_told_writes_nothing(tmp_path: Path) -> 
     world = World(tmp_path)
     async with running(world, receiver("desktop", None, world), pace=replace(PACE, save=0)) as notifier:
         notifier.show_on_desktop(lambda _message: True)
+        await until(lambda: world.keeps)
         await asyncio.sleep(0.2)
         first = world.keeps
         world.standing = [need(1)]

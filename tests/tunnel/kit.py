@@ -22,7 +22,7 @@ from app.clock import SECOND, Clock, SystemClock
 from app.tunnel import Kind, Pace, PublicProbe, Supervisor, TunnelFacts, TunnelMemory
 
 HEADER = "X-Onefill-Probe"
-PATIENCE = 10.0
+PATIENCE = 30.0
 MS = SECOND // 1000
 QUICK = Pace(
     tick=0.01,
