@@ -62,10 +62,15 @@ def answers_early() -> None:
     _tell_before_commit(lambda entry: entry.ticket is not None and entry.ticket.acknowledge())
 
 
-def claim_after_send() -> None:
+def claim_after_send(gap: float = GAP) -> None:
     """An order is sent first, and what says so is committed after it."""
     ids_of_its_own()
-    _tell_before_commit(lambda entry: isinstance(entry.value, gate.Send))
+    _tell_before_commit(lambda entry: isinstance(entry.value, gate.Send), gap)
+
+
+def claim_long_after_send() -> None:
+    """The same, and so long after it that a slow machine too has sent the order and been killed by then."""
+    claim_after_send(2.0)
 
 
 def check_then_insert() -> None:
@@ -189,14 +194,14 @@ def inside(place: object) -> Any:
     return place
 
 
-def _tell_before_commit(is_told: Callable[[Entry], bool]) -> None:
+def _tell_before_commit(is_told: Callable[[Entry], bool], gap: float = GAP) -> None:
     attempt: Callable[[batch.Committer, Entry], bool] = batch.Committer._attempt
 
     def attempted(self: batch.Committer, entry: Entry) -> bool:
         done = attempt(self, entry)
         if done and entry.error is None and is_told(entry):
             answer([entry])
-            time.sleep(GAP)
+            time.sleep(gap)
         return done
 
     inside(batch.Committer)._attempt = attempted
@@ -286,6 +291,7 @@ VARIANTS: dict[str, Callable[[], None]] = {
         answers_early,
         check_then_insert,
         claim_after_send,
+        claim_long_after_send,
         resubmit_on_not_found,
         no_compare_and_set,
         ids_of_its_own,

@@ -103,7 +103,7 @@ async def test_a_failed_look_counted_as_absence_is_caught(tmp_path: Path) -> Non
 @pytest.mark.skipif(sys.platform == "win32", reason="kills by os._exit")
 @pytest.mark.timeout(120)
 async def test_a_claim_committed_after_the_send_is_caught(tmp_path: Path) -> None:
-    async with trial(tmp_path, "E", variant="claim_after_send") as t:
+    async with trial(tmp_path, "E", variant="claim_long_after_send") as t:
         await t.start("after_broker")
         await t.post("one")
         await t.do(t.program.wait_killed)
