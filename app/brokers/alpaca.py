@@ -120,11 +120,7 @@ class AlpacaBroker:
         try:
             reader = self._reader()
             account = await reader.account()
-            if self._live and account.identity.startswith(PAPER_NUMBER):
-                raise LookupFailed(
-                    f"live = true, but {account.identity} is a paper account: write live = false,"
-                    " or set the keys of the live account"
-                )
+            self._check_live(account.identity)
             _, self._offset = await reader.clock()
         except BaseException:
             await self.close()
@@ -132,6 +128,20 @@ class AlpacaBroker:
         if account.blocked:
             log.warning("Alpaca takes no orders of this account", why=account.blocked)
         return account
+
+    def _check_live(self, number: str) -> None:
+        """An address proves nothing: a live account may be reached through a proxy. Raises LookupFailed."""
+        is_paper = number.startswith(PAPER_NUMBER)
+        if self._live and is_paper:
+            raise LookupFailed(
+                f"live = true, but {number} is a paper account: write live = false,"
+                " or set the keys of the live account"
+            )
+        if not self._live and not is_paper:
+            raise LookupFailed(
+                f"live = false, but the number {number} is none of a paper account ({PAPER_NUMBER}...):"
+                " write live = true and acknowledge the account, or set the keys of the paper account"
+            )
 
     async def close(self) -> None:
         http, self._http = self._http, None

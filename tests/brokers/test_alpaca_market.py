@@ -53,6 +53,16 @@ async def test_h13_an_account_that_says_it_is_paper_is_not_traded_as_live(tmp_pa
         assert (account.identity, account.endpoint) == ("123456789", exchange.url)
 
 
+async def test_h13_a_live_account_behind_a_local_address_is_not_traded_as_paper(tmp_path: Path) -> None:
+    async with exchange_at(tmp_path) as exchange:
+        await exchange.ask(Book.add_account, "123456789", KEYS.key_id, KEYS.secret_key, "1000")
+        broker = broker_at(exchange.url, ManualClock(), live=False)
+        with pytest.raises(LookupFailed, match="write live = true and acknowledge"):
+            await broker.connect()
+        with pytest.raises(LookupFailed, match="not open"):
+            await broker.account()
+
+
 async def test_h13_other_keys_are_another_identity(tmp_path: Path) -> None:
     async with exchange_at(tmp_path) as exchange:
         keys = KEYS
