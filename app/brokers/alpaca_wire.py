@@ -318,7 +318,8 @@ CODES = ReplyCodes(
     ),
     throttled=(
         Rule(statuses=(429,), code="429[0-9]{5}"),
-        Rule(statuses=(429,), message="rate limit|too many"),
+        # Alpaca's own words without its code; a gateway's 429 is a page, or JSON in another shape.
+        Rule(statuses=(429,), message=r"^(rate limit exceeded|too many requests)\.?$"),
     ),
 )
 

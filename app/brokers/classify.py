@@ -89,7 +89,7 @@ def classify(
         return Unknown(_short(f"HTTP {status}, and then: {error}"))
     answer = _decode(body)
     if answer is None:
-        return _unreadable(status, body, retry_after)
+        return _unreadable(status, body)
     code, message = _first(answer, codes.code_at), _first(answer, codes.message_at)
     said = _short(f"HTTP {status} {code} {message}")
     if _any(codes.duplicate, status, code, message):
@@ -98,7 +98,7 @@ def classify(
         return Unknown(said)
     if _any(codes.refused, status, code, message):
         return Refused(code or f"HTTP_{status}", _short(message))
-    if _any(codes.throttled, status, code, message) or _is_throttling(status, retry_after):
+    if _any(codes.throttled, status, code, message):
         return Throttled(said, retry_after)
     if not 200 <= status < 300:
         return Unknown(said)
@@ -117,17 +117,13 @@ def _read(codes: ReplyCodes, client_order_id: str, answer: Any, said: str) -> Su
     return Placed(order)
 
 
-def _unreadable(status: int, body: bytes, retry_after: int | None) -> SubmitReply:
-    """No JSON object or list: a gateway's page, half an answer, nothing at all."""
-    if _is_throttling(status, retry_after):
-        return Throttled(f"HTTP {status}", retry_after)
+def _unreadable(status: int, body: bytes) -> SubmitReply:
+    """No JSON object or list: a gateway's page, half an answer, nothing at all.
+
+    A 429 is no exception: a gateway may say it after the venue has executed the order, with any header.
+    """
     start = body[:60].decode("utf-8", "replace") if body else "an empty body"
     return Unknown(_short(f"HTTP {status} unreadable: {start}"))
-
-
-def _is_throttling(status: int, retry_after: int | None) -> bool:
-    """429 and 418 say themselves that the request was turned away; without a time it could be anybody's."""
-    return status in (418, 429) and retry_after is not None
 
 
 def _is_processed(status: int) -> bool:

@@ -172,8 +172,16 @@ def test_a_body_that_broke_off_is_unknown_with_its_status() -> None:
     assert isinstance(said(ALPACA, 422, b'{"code": 42210000}', error="ClientPayloadError"), Unknown)
 
 
-def test_retry_after_makes_a_429_a_pause_and_is_passed_on() -> None:
-    assert said(ALPACA, 429, HTML, retry_after=7 * SECOND) == Throttled("HTTP 429", 7 * SECOND)
+@pytest.mark.parametrize("body", [HTML, b"", b"slow down", {}, [], {"error": "quota"}])
+@pytest.mark.parametrize("status", [418, 429])
+def test_a_429_that_the_venue_did_not_say_itself_is_unknown_whatever_its_header(
+    status: int, body: Any
+) -> None:
+    """A gateway may answer so after the venue has executed the order."""
+    assert isinstance(said(ALPACA, status, body, retry_after=7 * SECOND), Unknown)
+
+
+def test_the_time_of_the_venues_own_429_is_passed_on() -> None:
     body = {"code": 42910000, "message": "rate limit exceeded"}
     reply = said(ALPACA, 429, body, retry_after=3 * SECOND)
     assert isinstance(reply, Throttled)
