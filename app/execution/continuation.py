@@ -1,4 +1,5 @@
 """Exits that asked for all and did not get all: late fills of what came before them go out by a next leg.
+What came after the exit, by an order or by a person's hand, is never its to close.
 
 One exit makes at most three legs; what is left in the book then, or cannot be told from what came later, is
 a person's. Decides inside the transaction that booked the fill, so that no fill falls between (HOLES H1, H4).
@@ -10,7 +11,7 @@ from decimal import Decimal
 
 from app.domain.order import TERMINAL, UNRESOLVED, OrdStatus, State
 from app.domain.signal import Action, OrderType, Signal
-from app.domain.sizing import ZERO, at_least_a_step
+from app.domain.sizing import WIDE, ZERO, at_least_a_step
 from app.execution import exposure
 from app.execution.ruling import claim_of
 from app.ledger import orders
@@ -28,7 +29,9 @@ def go_on(tx: Transaction, order: Order, now: int) -> None:
     exit_ = _newest_exit_done(tx, order)
     if exit_ is None or exit_.claim_id < order.claim_id or not _asked_for_all(tx, exit_):
         return
-    left = at_least_a_step(orders.book(tx, exit_))
+    book, adjusted = orders.book(tx, exit_), _adjusted_later(tx, exit_)
+    before = WIDE.subtract(book, WIDE.add(_filled_later(tx, exit_), adjusted))
+    left = at_least_a_step(book) if at_least_a_step(before) else ZERO
     if left == ZERO and not _entries_found_open(tx, exit_):
         return
     if exposure.of_book(tx, exit_, "purpose = 'exit'"):
@@ -37,10 +40,11 @@ def go_on(tx: Transaction, order: Order, now: int) -> None:
     newest = {other.leg: other for other in legs}
     if any(other.state is not State.DONE for other in newest.values()):
         return  # a leg that failed stands in "Needs you" already
-    _next_leg(tx, exit_, 1 + max(newest), left, _came_later(tx, exit_), now)
+    later = _came_later(tx, exit_) or (f"adjusted={plain(adjusted)}" if adjusted else None)
+    _next_leg(tx, exit_, 1 + max(newest), left, later, now)
 
 
-def _next_leg(tx: Transaction, exit_: Order, leg: int, left: Decimal, later: Order | None, now: int) -> None:
+def _next_leg(tx: Transaction, exit_: Order, leg: int, left: Decimal, later: str | None, now: int) -> None:
     copied = ("claim_id", "account", "instrument", "source_id", "strategy", "action")
     made = tx.insert(
         "orders",
@@ -63,8 +67,7 @@ def _next_leg(tx: Transaction, exit_: Order, leg: int, left: Decimal, later: Ord
         tx.event(now, ACTOR, "exit goes on", f"O{made}", detail)
         return
     tx.event(now, ACTOR, "exit left a rest", f"O{made}", detail)
-    why = f"legs={MOST_LEGS}" if later is None else f"later_entry={later.name}"
-    reason = f"EXIT_INCOMPLETE left={plain(left)} {why}"
+    reason = f"EXIT_INCOMPLETE left={plain(left)} {later or f'legs={MOST_LEGS}'}"
     orders.move(tx, orders.get(tx, made), State.DENIED, at=now, actor=ACTOR, reason=reason)
 
 
@@ -103,12 +106,38 @@ def _entries_found_open(tx: Transaction, exit_: Order) -> bool:
     return any(other.leaves > ZERO for other in exposure.of_book(tx, exit_, condition, exit_.claim_id))
 
 
-def _came_later(tx: Transaction, exit_: Order) -> Order | None:
+def _came_later(tx: Transaction, exit_: Order) -> str | None:
     """An entry that came after the exit and may have filled: what is in the book may be its own."""
+    found = _later(tx, exit_, "purpose = 'entry'")
+    return next((f"later_entry={other.name}" for other in found if _may_have_filled(other)), None)
+
+
+def _filled_later(tx: Transaction, exit_: Order) -> Decimal:
+    """What orders that were admitted after the exit made of the book, signed: none of it is the exit's (H3)."""
+    total = ZERO
+    for other in _later(tx, exit_, "side IS NOT NULL"):
+        assert other.side is not None
+        total = WIDE.add(total, other.filled_quantity * other.side.sign)
+    return total
+
+
+def _later(tx: Transaction, exit_: Order, condition: str) -> list[Order]:
     own = "account = ? AND instrument = ? AND source_id = ? AND strategy = ?"
     key = (exit_.account, exit_.instrument, exit_.source_id, exit_.strategy)
-    found = orders.where(tx, f"claim_id > ? AND purpose = 'entry' AND {own}", (exit_.claim_id, *key))
-    return next((other for other in found if _may_have_filled(other)), None)
+    return orders.where(tx, f"claim_id > ? AND {condition} AND {own}", (exit_.claim_id, *key))
+
+
+def _adjusted_later(tx: Transaction, exit_: Order) -> Decimal:
+    """What a person made of the book after the exit; he cannot while an order of the book is open."""
+    rows = tx.execute(
+        "SELECT quantity FROM adjustments WHERE account = ? AND instrument = ? AND source_id = ? "
+        "AND strategy = ? AND at >= ?",
+        (exit_.account, exit_.instrument, exit_.source_id, exit_.strategy, exit_.created_at),
+    )
+    total = ZERO
+    for (quantity,) in rows:
+        total = WIDE.add(total, Decimal(quantity))
+    return total
 
 
 def _may_have_filled(order: Order) -> bool:

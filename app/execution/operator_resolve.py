@@ -13,7 +13,7 @@ from app.brokers.base import Account, BrokerFacts, BrokerOrder, Fill, IdClass, L
 from app.clock import SECOND, Clock
 from app.domain.freshness import MAX_SKEW
 from app.domain.order import OrdStatus, State
-from app.execution import replies
+from app.execution import continuation, replies
 from app.execution.ids import ids_to_look_up
 from app.execution.operator import Answer, Decision, NotDone, Seen, described, state_of, the_order
 from app.execution.ruling import claim_of
@@ -209,6 +209,7 @@ def placed(
     _note_look(tx, order, look, decision, "found", broker_order_id)
     order = replies.adopt(tx, order, there, decision.at, actor=decision.actor)
     order = replies.merge(tx, order, there, look.fills.get(there.client_order_id or "", []), decision.at)
+    continuation.go_on(tx, order, decision.at)  # that it is at the broker is news by itself
     decision.note(
         tx, "resolved", order.name, answer="placed", broker_order_id=broker_order_id, was=was.state.value
     )

@@ -138,8 +138,8 @@ def merge(tx: Transaction, order: Order, seen: BrokerOrder, fills: Iterable[Fill
 
     Fills that come after DONE are booked all the same; an exit behind it that asked for all goes on.
     """
-    order = _merge(tx, order, seen, fills, now)
-    continuation.go_on(tx, order, now)
+    before, order = order, _merge(tx, order, seen, fills, now)
+    _go_on(tx, before, order, now)
     return order
 
 
@@ -165,9 +165,15 @@ def _merge(tx: Transaction, order: Order, seen: BrokerOrder, fills: Iterable[Fil
 
 def book_fills(tx: Transaction, order: Order, fills: Iterable[Fill], now: int) -> Order:
     """The same for fills alone."""
-    order = _book_fills(tx, order, fills, now)
-    continuation.go_on(tx, order, now)
+    before, order = order, _book_fills(tx, order, fills, now)
+    _go_on(tx, before, order, now)
     return order
+
+
+def _go_on(tx: Transaction, before: Order, order: Order, now: int) -> None:
+    """Only what is new of an order sets an exit going: fills overlap, and a look says much that is known."""
+    if (order.state, order.filled_quantity) != (before.state, before.filled_quantity):
+        continuation.go_on(tx, order, now)
 
 
 def _book_fills(tx: Transaction, order: Order, fills: Iterable[Fill], now: int) -> Order:

@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.brokers.base import Broker, BrokerOrder, Fill, Snapshot
+from app.clock import SECOND
 from app.domain.order import OrdStatus
 from app.ledger.needs import needs as needs_of
 from tests.execution.faults import Faults, FaultyBroker
 from tests.execution.kit import Desk, desk
+from tests.execution.operator_kit import Hand
 
 
 class CancelsInWord(FaultyBroker):
@@ -150,3 +152,70 @@ async def test_h1_a_ghost_that_rests_is_canceled_by_the_exit_that_opens_again(tm
         assert leg["reason"].startswith("NOTHING_TO_DO")
         assert (await d.order(1))["ord_status"] == "Canceled"
         assert [row["side"] for row in d.paper_orders()] == ["buy"]
+
+
+# ------------------------------------------------------------------------------- what is over stays over
+
+
+async def look_again(d: Desk) -> None:
+    for _ in range(3):
+        d.clock.advance(SECOND)
+        (report,) = await d.trading.reconcile("paper", "manual")
+        assert report.result != "FAILED"
+
+
+async def test_h3_what_a_person_puts_into_the_book_after_an_exit_is_not_closed_by_it(tmp_path: Path) -> None:
+    async with desk(tmp_path) as d:
+        await d.trade(action="buy", quantity="10")
+        await d.trade(action="exit")
+        d.clock.advance(SECOND)
+        await d.by_hand("buy", "5")
+        await d.trading.reconcile("paper", "manual")
+        book = {"account": "paper", "symbol": "AAPL", "source": "tv", "strategy": "", "quantity": "5"}
+        await Hand(d).do("book", **book)
+        assert await d.book() == 5
+        await look_again(d)
+        assert len(await d.orders()) == 2
+        assert await d.book() == 5
+        assert await d.events("exit goes on") == []
+
+
+async def test_h3_a_pass_that_shows_known_fills_opens_no_finished_exit_again(tmp_path: Path) -> None:
+    async with desk(tmp_path) as d:
+        await d.trade(action="buy", quantity="10")
+        exit_ = await d.trade(action="exit")
+        await d.trade(action="buy", quantity="5")
+        await look_again(d)
+        assert [row["state"] for row in await d.orders()] == ["DONE"] * 3
+        assert await d.order(2) == exit_
+        assert await d.book() == 5
+        assert await Hand(d).needs() == []
+
+
+async def test_h4_a_late_fill_on_top_of_a_persons_quantity_is_his_to_close(tmp_path: Path) -> None:
+    faults = Faults(kind=CancelsInWord)
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.deliver(action="buy", quantity="7", type="limit", limit_price="90")
+        await d.state(1, "WORKING")
+        await d.trade(action="exit")
+        d.clock.advance(SECOND)
+        book = {"account": "paper", "symbol": "AAPL", "source": "tv", "strategy": "", "quantity": "5"}
+        await Hand(d).do("book", **book)
+        await show_price(d, faults, "90")
+        rest = await d.state(3, "DENIED")
+        assert rest["reason"] == "EXIT_INCOMPLETE left=12 adjusted=5"
+        assert await d.book() == 12
+
+
+async def test_h4_a_late_fill_goes_out_though_a_later_entry_came_and_went(tmp_path: Path) -> None:
+    faults = Faults(kind=CancelsInWord)
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.deliver(action="buy", quantity="7", type="limit", limit_price="90")
+        await d.state(1, "WORKING")
+        await d.trade(action="exit")
+        await d.trade(action="buy", quantity="5")
+        await d.trade(action="exit")
+        await show_price(d, faults, "90")
+        leg = await d.state(5, "DONE")
+        assert (leg["signal"], leg["leg"], leg["filled_quantity"]) == ("S4", 2, "7")
+        assert await d.book() == 0
