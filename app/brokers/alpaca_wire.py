@@ -15,7 +15,7 @@ import msgspec
 from app.brokers.alpaca_symbols import as_pair, is_coin
 from app.brokers.base import Account, BrokerFacts, BrokerOrder, Fill, IdClass, LookupFailed, OrderRequest
 from app.brokers.classify import ReplyCodes, Rule
-from app.domain.number import plain
+from app.domain.number import bounded, plain
 from app.domain.order import OrdStatus
 from app.domain.signal import OrderType, Side, TimeInForce
 from app.domain.times import read_time
@@ -59,7 +59,18 @@ _TIFS = {
 }
 
 
-class Order(msgspec.Struct):
+class Answer(msgspec.Struct):
+    """What Alpaca sends. One number that nobody can count with makes the whole of it unreadable."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError, which msgspec makes an error of the whole answer."""
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, Decimal):
+                bounded(value)
+
+
+class Order(Answer):
     id: str
     side: str
     status: str
@@ -98,7 +109,7 @@ class Order(msgspec.Struct):
         )
 
 
-class FillActivity(msgspec.Struct):
+class FillActivity(Answer):
     """It names the order by Alpaca's id alone."""
 
     id: str
@@ -121,7 +132,7 @@ class FillActivity(msgspec.Struct):
             client_order_id=None if order is None else order.client_order_id,
             instrument=self.symbol if order is None else order.instrument,
             side=_side(self.side),
-            quantity=_number(self.qty),
+            quantity=_above_zero(self.qty),
             price=_number(self.price),
             # No commission; what regulators take is booked by the day and not by the fill.
             fee=ZERO,
@@ -129,7 +140,7 @@ class FillActivity(msgspec.Struct):
         )
 
 
-class Position(msgspec.Struct):
+class Position(Answer):
     symbol: str
     qty: Decimal
     side: str
@@ -137,7 +148,7 @@ class Position(msgspec.Struct):
 
     def read(self) -> tuple[str, Decimal]:
         """The instrument and its signed quantity. Raises ValueError where side and sign disagree."""
-        if not self.qty.is_finite() or self.side not in ("long", "short"):
+        if self.side not in ("long", "short"):
             raise ValueError(f"a position of {self.symbol} that cannot be read")
         if self.side == "long" and self.qty < 0:
             raise ValueError(f"a long position of {self.symbol} below zero")
@@ -145,7 +156,7 @@ class Position(msgspec.Struct):
         return spelled(self.symbol, self.asset_class), signed
 
 
-class AccountAnswer(msgspec.Struct):
+class AccountAnswer(Answer):
     account_number: str
     cash: Decimal
     equity: Decimal
@@ -170,8 +181,8 @@ class AccountAnswer(msgspec.Struct):
         return Account(
             identity=self.account_number,
             endpoint=endpoint,
-            cash=_finite(self.cash),
-            equity=_finite(self.equity),
+            cash=self.cash,
+            equity=self.equity,
             blocked=", ".join(why),
         )
 
@@ -190,7 +201,7 @@ class Clock(msgspec.Struct):
         return None if self.next_open is None else _time(self.next_open)
 
 
-class Asset(msgspec.Struct):
+class Asset(Answer):
     symbol: str
     tradable: bool
     status: str = "active"
@@ -202,12 +213,12 @@ class Asset(msgspec.Struct):
     asset_class: str = msgspec.field(name="class", default="")
 
 
-class Trade(msgspec.Struct):
+class Trade(Answer):
     t: str
     p: Decimal
 
 
-class Quote(msgspec.Struct):
+class Quote(Answer):
     t: str
     ap: Decimal = ZERO
     bp: Decimal = ZERO
@@ -340,13 +351,14 @@ def _side(word: str) -> Side:
     return Side("sell" if word == "sell_short" else word)
 
 
-def _finite(number: Decimal) -> Decimal:
-    if not number.is_finite():
-        raise ValueError(f"not a number: {number}")
+def _number(number: Decimal) -> Decimal:
+    if number < 0:
+        raise ValueError(f"below zero: {number}")
     return number
 
 
-def _number(number: Decimal) -> Decimal:
-    if _finite(number) < 0:
-        raise ValueError(f"below zero: {number}")
+def _above_zero(number: Decimal) -> Decimal:
+    """A fill of nothing is no fill."""
+    if number <= 0:
+        raise ValueError(f"not above zero: {number}")
     return number

@@ -10,11 +10,15 @@ from dataclasses import dataclass, fields
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
+import structlog
+
 from app.domain import number
 from app.domain.order import OrdStatus, State, worst
 from app.domain.signal import OrderType, Side, TimeInForce
 from app.domain.sizing import WIDE
 from app.ledger.transaction import LostUpdate, Transaction, Value
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +236,16 @@ class BookedFill:
 def add_fills(tx: Transaction, order: Order, fills: Iterable[BookedFill], *, at: int) -> Order:
     """Books the fills that are new, updates the order's filled quantity and average, and its book.
 
-    A fill is known by (account, exec id), so that seeing one twice changes nothing.
+    A fill is known by (account, exec id), so that seeing one twice changes nothing. One of nothing, or at a
+    price below zero, is no fill: it is not booked and said in the log.
     """
     if order.side is None:
         raise ValueError(f"{order.name} has no side and cannot fill")
     new = False
     for fill in fills:
+        if not _is_fill(fill):
+            log.critical("a fill that is none was not booked", order=order.name, exec_id=fill.exec_id)
+            continue
         known = "SELECT 1 FROM fills WHERE account = ? AND exec_id = ?"
         if tx.one(known, (order.account, fill.exec_id)) is None:
             _add_fill(tx, order, order.side, fill, at)
@@ -255,6 +263,11 @@ def add_fills(tx: Transaction, order: Order, fills: Iterable[BookedFill], *, at:
         (plain(filled), plain(AVERAGE.divide(paid, filled)), at, order.id),
     )
     return get(tx, order.id)
+
+
+def _is_fill(fill: BookedFill) -> bool:
+    numbers = (fill.quantity, fill.price, fill.fee)
+    return all(number.is_finite() for number in numbers) and fill.quantity > 0 and fill.price >= 0
 
 
 def _add_fill(tx: Transaction, order: Order, side: Side, fill: BookedFill, at: int) -> None:

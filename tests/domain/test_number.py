@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.number import MAX_CHARACTERS, MAX_EXPONENT, NumberError, read_number
+from app.domain.number import MAX_CHARACTERS, MAX_EXPONENT, NumberError, plain, read_number
 
 SPELLED = st.from_regex(
     r"[+-]?([0-9]{1,20}(\.[0-9]{0,15})?|\.[0-9]{1,15})([eE][+-]?[0-9]{1,2})?", fullmatch=True
@@ -44,3 +44,14 @@ def test_what_is_no_number_has_its_reason(text: str, reason: str) -> None:
     with pytest.raises(NumberError) as caught:
         read_number(text)
     assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize("text", ["1E+999999999", "1E-999999999", "-1E+401", "0E-999999999"])
+def test_no_number_is_written_that_would_take_gigabytes(text: str) -> None:
+    with pytest.raises(NumberError, match="digits"):
+        plain(Decimal(text))
+
+
+def test_what_is_written_plain_goes_far() -> None:
+    assert plain(Decimal("1E+100")) == "1" + "0" * 100
+    assert plain(Decimal("-1E-100")) == "-0." + "0" * 99 + "1"

@@ -100,6 +100,17 @@ def test_a_fill_that_the_ledger_cannot_keep_is_an_error_not_a_silence(rows: Rows
         orders.add_fills(rows.tx, order, [BookedFill("e1", D(1), D(1), D(0), None)], at=NOON)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("quantity", "price"), [("0", "1"), ("-1", "1"), ("1", "-1"), ("NaN", "1")])
+def test_a_fill_of_nothing_or_below_zero_is_not_booked_and_the_others_are(
+    rows: Rows, quantity: str, price: str
+) -> None:
+    order = sent(rows)
+    assert orders.add_fills(rows.tx, order, [fill("e0", quantity, price)], at=NOON) == order
+    order = orders.add_fills(rows.tx, order, [fill("e0", quantity, price), fill("e1", "4", "100")], at=NOON)
+    assert (order.filled_quantity, order.average_price) == (D(4), D(100))
+    assert rows.tx.execute("SELECT exec_id FROM fills") == [("e1",)]
+
+
 def test_an_order_without_a_side_cannot_fill(rows: Rows) -> None:
     with pytest.raises(ValueError, match="no side"):
         orders.add_fills(rows.tx, pending(rows), [fill("e1", "1")], at=NOON)
