@@ -7,6 +7,7 @@ stands in a log, an error or a repr (HOLES H31, H36).
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -25,6 +26,8 @@ from app.clock import Clock
 codecs.lookup("idna")
 
 BLANK = "***"
+SHORTEST = 6
+"""Characters of a key that is looked for in answers: a shorter one would blank ordinary words."""
 MAX_CONNECT = 5.0
 """Seconds that a connection may take, DNS and TLS included."""
 SHARE_OF_TIMEOUT = 0.9
@@ -47,11 +50,16 @@ class Keys:
             text = text.replace(value, BLANK) if value else text
         return text
 
-    def blank_refusal(self, status: int, body: bytes) -> bytes:
-        """What a venue says against us may repeat our keys, and its words end up in log and ledger."""
-        if status < 400:
-            return body
-        return self.blank(body.decode("utf-8", "replace")).encode()
+    def blank_body(self, body: bytes) -> bytes:
+        """Whatever a venue, or who sits before it, says may repeat our keys, whatever its status: an id, a
+        symbol, a page. Its words end up in log and ledger, so nothing is read from a body before this."""
+        for value in (self.secret_key, self.key_id):
+            if len(value) < SHORTEST:
+                continue
+            quoted = json.dumps(value)[1:-1]
+            for form in {value, quoted, quoted.replace("/", "\\/")}:
+                body = body.replace(form.encode(), BLANK.encode())
+        return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +134,7 @@ class AlpacaHttp:
             ) as response:
                 status = response.status
                 retry_after = self._budget.heard(status, response.headers, self._clock.now())
-                answer = self._keys.blank_refusal(status, await response.read())
+                answer = self._keys.blank_body(await response.read())
         except HeldBack as held:
             # Raised by the callback before the headers were written: nothing has left (pinned by a test).
             return Unsent(held.reason)
@@ -172,7 +180,7 @@ class AlpacaHttp:
                 allow_redirects=False,
             ) as response:
                 pause = self._budget.heard(response.status, response.headers, self._clock.now())
-                body = self._keys.blank_refusal(response.status, await response.read())
+                body = self._keys.blank_body(await response.read())
         except (aiohttp.ClientError, OSError, TimeoutError) as failure:
             raise LookupFailed(f"{what}: {self._words(failure)}") from None
         answer = Answer(response.status, body)

@@ -36,6 +36,7 @@ from app.drill.faults import Fault, Reply, Taken
 from app.drill.rules import Rules
 from tests.brokers.alpaca_kit import RawServer, broker_at, raw_server, venue_at
 from tests.brokers.paper_kit import nothing_against
+from tests.brokers.test_classify import order
 
 CID = "0123456789abcdef8123456789abcdef"
 ORDER = OrderRequest(CID, "AAPL", Side.BUY, Decimal(10))
@@ -437,6 +438,43 @@ async def test_a_429_on_an_order_pauses_and_nothing_is_sent_until_it_is_over(tmp
 
 
 # --------------------------------------------------------------------------------------------------- secrets
+
+LONG_KEYS = Keys("PKVERYSECRETKEYID", "avery/longAnd+secret\\key")
+ECHO = f"{LONG_KEYS.key_id} {LONG_KEYS.secret_key}"
+
+
+def answer_of(status: str, body: bytes) -> bytes:
+    return b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n%b" % (status.encode(), len(body), body)
+
+
+@pytest.mark.parametrize("status", ["200 OK", "302 Found", "400 No", "429 Slow", "503 No"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        ECHO.encode(),
+        b"\xff" + ECHO.encode(),
+        json.dumps({"code": 7, "message": ECHO}).encode(),
+        json.dumps({"code": 7, "message": ECHO}).replace("/", "\\/").encode(),
+        json.dumps(order(client_order_id=ECHO)).encode(),
+        json.dumps(order(side=LONG_KEYS.secret_key)).encode(),
+        json.dumps({"account_number": "PA1", "cash": "1", "equity": "1", "status": ECHO}).encode(),
+        json.dumps({"account_number": ECHO, "cash": "1", "equity": "1"}).encode(),
+    ],
+)
+async def test_no_answer_of_any_status_brings_a_key_back(status: str, body: bytes) -> None:
+    async with raw_server(answer_of(status, body)) as server:
+        broker = await connected_to(server, keys=LONG_KEYS)
+        said = [repr(await broker.submit(ORDER, nothing_against))]
+        for look in (broker.account, lambda: broker.find(CID)):
+            try:
+                said.append(repr(await look()))
+            except LookupFailed as failed:
+                said.append(str(failed))
+        await broker.close()
+    for text in said:
+        assert LONG_KEYS.key_id not in text
+        assert LONG_KEYS.secret_key not in text.replace("\\\\", "\\")
+        assert "longAnd" not in text
 
 
 async def test_no_key_is_in_a_repr_an_error_or_a_reply() -> None:
