@@ -35,7 +35,7 @@ async def served(content: bytes, signed: bytes, status: int = 200) -> AsyncItera
 
     app = web.Application()
     app.router.add_get("/{name}", answer)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=1.0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
@@ -113,7 +113,7 @@ async def test_a_redirect_away_from_https_is_not_followed_to_an_answer() -> None
 
     app = web.Application()
     app.router.add_get("/latest.json", away)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=1.0)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:

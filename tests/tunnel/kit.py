@@ -144,7 +144,7 @@ async def heard_door(clock: Clock | None = None, patience: float = 2.0) -> Async
     door = HeardDoor(PublicProbe(HEADER, clock or SystemClock(), patience))
     app = web.Application()
     app.router.add_get("/healthz", door.answer)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=1.0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -111,7 +111,7 @@ async def test_an_address_of_ipv6_alone_is_none(door: HeardDoor) -> None:
 
 async def test_a_certificate_that_nobody_knows(door: HeardDoor, certificate: ssl.SSLContext) -> None:
     app = web.Application()
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=1.0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certificate)
     await site.start()
@@ -162,7 +162,7 @@ async def test_the_word_is_new_each_time_and_in_the_header_alone() -> None:
         return web.Response()
 
     app.router.add_get("/healthz", answer)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=1.0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
