@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from app.domain.risk import TradingState
 from app.engine.awake import Awake
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 class Manners:
     """Of a started engine."""
 
-    COMMANDS = ("notice test", "show window")
+    COMMANDS = ("notice test", "show window", "support")
 
     def __init__(self, engine: Engine, writer: Writer, make_secrets: Callable[[], Secrets]) -> None:
         settings = engine.settings
@@ -47,6 +50,7 @@ class Manners:
         self.show_window: Callable[[], None] | None = None
         """Brings the window up; None where there is none."""
         self._listen = engine.listen
+        self._home, self._status, self._make_secrets = engine.home, engine.status, make_secrets
 
     async def start(self, tasks: Tasks) -> None:
         self._listen(self.notices.hear)
@@ -63,7 +67,25 @@ class Manners:
         """What changes nothing in the ledger, and may be asked twice. Raises CommandRefused."""
         if name == "notice test":
             return await self.notices.test(arguments)
+        if name == "support":
+            return await self._support(arguments)
         if self.show_window is None:
             raise CommandRefused("it runs without a window")
         self.show_window()
         return {"shown": True}
+
+    async def _support(self, arguments: Mapping[str, Any]) -> Answer:
+        from app.engine.support import SupportFailed, bundle_of_running
+
+        status = msgspec.to_builtins(self._status())
+        thread = ThreadPoolExecutor(1, thread_name_prefix="support")
+
+        def make() -> Answer:
+            return bundle_of_running(self._home, status, self._make_secrets(), arguments)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(thread, make)
+        except SupportFailed as error:
+            raise CommandRefused(str(error)) from error
+        finally:
+            thread.shutdown(wait=False)

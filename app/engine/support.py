@@ -22,8 +22,9 @@ from typing import Any
 import apsw
 
 from app import __version__
+from app.clock import SystemClock
 from app.engine import crashes
-from app.engine.checkup import Finding
+from app.engine.checkup import NEAR, Finding, Patient, check_up
 from app.ledger.reader import open_read_only, read
 from app.ledger.store import FILE_NAME as LEDGER_FILE
 from app.logs import FILE_NAME as LOG_FILE
@@ -60,6 +61,8 @@ class Bundle:
 
     path: Path
     files: tuple[str, ...]
+    not_found: tuple[str, ...] = ()
+    """Names of secrets that have no value where the bundle was made: they could not be looked for."""
 
 
 class Scrubber:
@@ -94,7 +97,8 @@ def make_bundle(
     if target.exists():
         raise SupportFailed(f"{target} exists: name another file")
     found = list(findings)
-    scrub = Scrubber(known_secrets(secrets, settings), account_numbers(home))
+    values, not_found = known_secrets(secrets, settings)
+    scrub = Scrubber(values, account_numbers(home))
     files: list[str] = []
     handle, partial = -1, ""
     try:
@@ -109,7 +113,7 @@ def make_bundle(
     finally:
         if partial and os.path.exists(partial):
             os.unlink(partial)
-    return Bundle(target, tuple(files))
+    return Bundle(target, tuple(files), tuple(not_found))
 
 
 def _contents(
@@ -160,8 +164,23 @@ def versions() -> dict[str, str]:
     }
 
 
-def known_secrets(secrets: Secrets, settings: Settings | None) -> list[str]:
-    """Every secret that this home can read, so that it can be looked for by value."""
+def bundle_of_running(
+    home: Path, status: Mapping[str, Any], secrets: Secrets, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A bundle that the running program makes itself: some secrets are in its environment alone, and none of
+    them leaves it. `arguments` are the absolute path `file`. Blocking. Raises SupportFailed."""
+    file = arguments.get("file")
+    if not isinstance(file, str) or not Path(file).is_absolute() or arguments.keys() != {"file"}:
+        raise SupportFailed("not a request of this command: it needs file, an absolute path")
+    patient = Patient(home, SystemClock(), running=status, make_secrets=lambda: secrets)
+    findings = list(check_up(patient, NEAR))
+    made = make_bundle(home, Path(file), findings, status, secrets, patient.settings)
+    return {"file": str(made.path), "files": list(made.files)}
+
+
+def known_secrets(secrets: Secrets, settings: Settings | None) -> tuple[list[str], list[str]]:
+    """Every secret that this process can read, so that it can be looked for by value; and the names of those
+    in the settings that it finds nowhere."""
     names: list[str] = []
     if settings is not None:
         names += [
@@ -172,15 +191,18 @@ def known_secrets(secrets: Secrets, settings: Settings | None) -> list[str]:
         ]
         names += ["tunnel.token", *(notice.secret for notice in settings.notices)]
     found: list[str] = []
+    missing: list[str] = []
     for name in names:
         try:
             value = secrets.find(name).value
         except SecretsError:
-            continue
-        if value is not None:
+            value = None
+        if value is None:
+            missing.append(name)
+        else:
             found.append(value.strip())
     # And whatever else there is: not every name is in the settings.
-    return [value for value in (*found, *secrets.plain_values()) if value]
+    return [value for value in (*found, *secrets.plain_values()) if value], missing
 
 
 def account_numbers(home: Path) -> list[str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine import support
+from app.clock import SystemClock
+from app.engine import CommandRefused, Engine, support
 from app.engine.checkup import Finding
 from app.engine.support import Scrubber, SupportFailed, make_bundle
 from app.ledger.store import open_ledger
@@ -65,6 +66,42 @@ def test_no_secret_is_in_any_file_of_it(home: Path, tmp_path: Path) -> None:
             assert secret not in text, name
     assert "...H12" in files["onefill.log"]
     assert "proxy.example" in files["config.toml"]
+
+
+def test_what_could_not_be_looked_for_is_named(home: Path, tmp_path: Path) -> None:
+    settings = load_or_create(home)
+    known = Secrets(home, {"ONEFILL_SECRET_SOURCE_TRADINGVIEW_TOKEN": TOKEN}, keyring=None)
+    names = make_bundle(home, tmp_path / "a.zip", [], None, known, settings).not_found
+    assert "source.tradingview.token" not in names
+    assert "source.tradingview.secret" in names
+    unknown = make_bundle(home, tmp_path / "b.zip", [], None, Secrets(home, {}, keyring=None), settings)
+    assert "source.tradingview.token" in unknown.not_found
+
+
+async def test_a_running_program_makes_it_with_the_secrets_of_its_own_environment(
+    home: Path, tmp_path: Path
+) -> None:
+    environ = {"ONEFILL_SECRET_SOURCE_TRADINGVIEW_TOKEN": TOKEN, "ONEFILL_SECRET_NOTICE_PHONE_URL": KEY}
+    engine = Engine(home, SystemClock(), port=0, secrets=lambda: Secrets(home, environ, keyring=None))
+    target = tmp_path / "running.zip"
+    await engine.start()
+    try:
+        who = {"actor": "command", "request_id": "1"}
+        made = await engine.command("support", {"file": str(target)}, **who)
+        with pytest.raises(CommandRefused, match="exists"):
+            await engine.command("support", {"file": str(target)}, **who)
+        with pytest.raises(CommandRefused, match="absolute"):
+            await engine.command("support", {"file": "running.zip"}, **who)
+    finally:
+        await engine.stop()
+    assert made["file"] == str(target)
+    with zipfile.ZipFile(target) as archive:
+        files = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert made["files"] == list(files)
+    assert json.loads(files["status.json"])["state"] == "running"
+    for name, text in files.items():
+        for secret in (TOKEN, KEY, json.dumps(KEY)[1:-1]):
+            assert secret not in text, name
 
 
 def test_it_holds_versions_checks_settings_log_and_the_trail(home: Path, tmp_path: Path) -> None:
