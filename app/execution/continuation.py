@@ -82,12 +82,12 @@ def _newest_exit_done(tx: Transaction, order: Order) -> Order | None:
 
 
 def _asked_for_all(tx: Transaction, exit_: Order) -> bool:
-    """Whether all of the book was to go, and it was not stopped by somebody or by a price of its own."""
-    signal = claim_of(tx, exit_).signal
-    if not _names_all(signal):
+    """Whether all of the book was to go, and it was not stopped by somebody or by a price of its own.
+
+    One that was cut to what the broker held goes on too: its next leg finds the rest, or says DRIFT (H2).
+    """
+    if not _names_all(claim_of(tx, exit_).signal):
         return False
-    if tx.one("SELECT 1 FROM events WHERE subject = ? AND what = 'drift' LIMIT 1", (exit_.name,)):
-        return False  # it was cut to what the broker holds: a next leg would find no more (HOLES H2)
     nothing = (exit_.reason or "").startswith("NOTHING_TO_DO")
     if nothing or exit_.ord_status is OrdStatus.FILLED:
         return True
@@ -113,7 +113,7 @@ def _came_later(tx: Transaction, exit_: Order) -> str | None:
 
 
 def _filled_later(tx: Transaction, exit_: Order) -> Decimal:
-    """What orders that were admitted after the exit made of the book, signed: none of it is the exit's (H3)."""
+    """What orders that were admitted after the exit made of the book, signed: not its to close (H3)."""
     total = ZERO
     for other in _later(tx, exit_, "side IS NOT NULL"):
         assert other.side is not None

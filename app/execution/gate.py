@@ -6,18 +6,18 @@ no two orders can pass on the same room. Nothing here talks to a broker.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 
 import msgspec
 
 from app.brokers.base import InstrumentRules, OrderRequest
 from app.clock import SECOND
-from app.domain.book import Holdings, Nothing, Plan, Trade, plan
+from app.domain.book import Holdings, Nothing, Plan, Trade, open_elsewhere, plan
 from app.domain.order import OrdStatus, State
 from app.domain.risk import Denial, denial, first_denial
-from app.domain.signal import Action
-from app.domain.sizing import WIDE, round_down
+from app.domain.signal import Action, Side
+from app.domain.sizing import WIDE, at_least_a_step, round_down
 from app.execution import exposure, legs, replies, resend
 from app.execution.ids import id_of
 from app.execution.policy import Policy, View
@@ -42,7 +42,7 @@ from app.ledger.transaction import Transaction
 ZERO = Decimal(0)
 ACTOR = "worker"
 UNCERTAIN_FOR = 5 * SECOND
-"""So long a position is read again before an order that is sized from it is denied (HOLES H6)."""
+"""So long a position is read again before an order that hinges on it is cut or denied (HOLES H6)."""
 EXPIRY = 5 * SECOND
 """How long a request may take to arrive where the venue itself refuses it afterwards."""
 
@@ -162,14 +162,15 @@ class _Case:
         held = exposure.holdings(self.tx, self.order, view.position)
         price = self._unit_value(view)
         planned = self._plan(held, view, price)
+        hinges = self._is_uncertain(view) and self._hinges_on_position(planned, held, view, price)
+        if hinges and uncertain_for < UNCERTAIN_FOR:
+            return Uncertain(self._may_be_own_fill(view))
         if again:
             planned = resend.as_before(self.order, planned, held)
         elif isinstance(planned, Trade):
             planned = _in_steps(planned, held, view.rules)
-            if planned.opens > ZERO and self._depends_on_position and self._is_uncertain(view):
-                denied = self._position_uncertain(view, uncertain_for)
-                if denied is None:
-                    return Uncertain(self._may_be_own_fill(view))
+            if hinges and planned.opens > ZERO and self._depends_on_position:
+                denied = self._position_uncertain(view)
                 planned = denied if planned.reduces == ZERO else Trade(planned.side, planned.reduces, ZERO)
         if isinstance(planned, Trade):
             planned = self._within_limits(planned, held, view, price)
@@ -217,11 +218,24 @@ class _Case:
         lowest, highest = exposure.still_to_fill(self.tx, self.order)
         return lowest <= off <= highest
 
-    def _position_uncertain(self, view: View, uncertain_for: int) -> Denial | None:
-        if uncertain_for < UNCERTAIN_FOR:
-            return None
-        off = exposure.unexplained(self.tx, self.order, view.position)
-        return denial("POSITION_UNCERTAIN", broker_position=view.position, expected=view.position - off)
+    def _hinges_on_position(self, planned: Plan, held: Holdings, view: View, price: Decimal | None) -> bool:
+        """Whether the broker's position makes another order, or a denial, than what our books explain would.
+
+        It may be older than a fill of ours: then an exit would be cut or denied for nothing (HOLES H1, H6).
+        """
+        if isinstance(planned, Trade) and planned.opens > ZERO and self._depends_on_position:
+            return True
+        explained = replace(held, broker_position=at_least_a_step(self._explained(view)))
+        if planned != self._plan(explained, view, price):
+            return True
+        shorts = isinstance(planned, Trade) and planned.opens > ZERO and planned.side is Side.SELL
+        return shorts and open_elsewhere(held) != open_elsewhere(explained)
+
+    def _explained(self, view: View) -> Decimal:
+        return WIDE.subtract(view.position, exposure.unexplained(self.tx, self.order, view.position))
+
+    def _position_uncertain(self, view: View) -> Denial:
+        return denial("POSITION_UNCERTAIN", broker_position=view.position, expected=self._explained(view))
 
     def _for_a_person(self, planned: Plan) -> Plan:
         """A person closes each of our books by an order of its own: that others are open is nothing new."""

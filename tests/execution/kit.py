@@ -229,6 +229,22 @@ class Desk:
         self.trading.note_state(TradingState(state))
 
 
+async def passes(d: Desk, seconds: float) -> None:
+    """Lets time pass, a quarter of a second with each sweep."""
+    for _ in range(int(seconds * 4)):
+        d.clock.advance(SECOND // 4)
+        await asyncio.sleep(FAST)
+
+
+async def decided(d: Desk, number: int) -> dict[str, Any]:
+    """Lets time pass until the order is not waiting any more."""
+    async with asyncio.timeout(30):
+        while (await d.order(number))["state"] == "PENDING":
+            await passes(d, 0.5)
+    await d.until("SELECT state IN ('DONE', 'DENIED') FROM orders WHERE id = ?", 1, number)
+    return await d.order(number)
+
+
 @asynccontextmanager
 async def desk(
     home: Path,

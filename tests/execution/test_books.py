@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.ledger import orders
-from tests.execution.kit import CONFIG, TWO_ACCOUNTS, desk
+from tests.execution.kit import CONFIG, TWO_ACCOUNTS, decided, desk
 
 SHORTS = CONFIG + "allow_short = true\n"
 SIZED = TWO_ACCOUNTS + 'sizing = "quantity:3"\n'
@@ -64,7 +64,8 @@ async def test_an_exit_of_an_empty_book_is_denied_while_a_position_of_another_ha
     async with desk(tmp_path) as d:
         await d.ready()
         await d.by_hand("buy", "7")
-        order = await d.trade(action="exit")
+        await d.deliver(action="exit")
+        order = await decided(d, 1)
         assert (order["state"], order["reason"]) == ("DENIED", "OTHER_BOOK_OPEN broker_position=7")
 
 
@@ -84,7 +85,8 @@ async def test_a_sell_of_an_empty_book_is_denied_where_shorts_are_allowed_but_an
         order = await d.trade(strategy="B", action="sell", quantity="4")
         assert order["reason"] == "OTHER_BOOK_OPEN other_books=10"
         await d.by_hand("buy", "3", symbol="MSFT")
-        order = await d.trade(symbol="MSFT", action="sell", quantity="4")
+        await d.deliver(symbol="MSFT", action="sell", quantity="4")
+        order = await decided(d, 3)
         assert order["reason"] == "OTHER_BOOK_OPEN broker_position=3"
 
 
@@ -109,13 +111,14 @@ async def test_h2_where_the_broker_holds_less_than_the_book_the_smaller_is_close
     async with desk(tmp_path) as d:
         await d.trade(action="buy", quantity="10")
         await d.by_hand("sell", "6")
-        order = await d.trade(action="exit")
+        await d.deliver(action="exit")
+        order = await decided(d, 2)
         assert order["quantity"] == "4"
         (drift,) = await d.events("drift")
         assert drift["detail"] == {"book": "10", "broker_position": "4"}
         assert await d.exchange.run(lambda book: book.position("paper", "AAPL")) == 0
-        again = await d.trade(action="exit")
-        assert (again["state"], again["reason"]) == ("DENIED", "DRIFT book=6 broker_position=0")
+        rest = await decided(d, 3)
+        assert (rest["leg"], rest["reason"]) == (2, "DRIFT book=6 broker_position=0")
 
 
 async def test_one_sources_two_accounts_each_get_their_order_by_their_own_rules(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 
 from app.clock import SECOND
 from tests.execution.faults import Faults, FaultyBroker
-from tests.execution.kit import CONFIG, FAST, Desk, desk
+from tests.execution.kit import CONFIG, Desk, decided, desk, passes
 from tests.execution.operator_kit import Hand
 from tests.execution.venue import the, venue
 
@@ -22,22 +21,6 @@ LONG_20: dict[str, Any] = {"market_position": "long", "market_position_size": "2
 
 def blind(broker: FaultyBroker) -> None:
     broker.shows_others = False
-
-
-async def passes(d: Desk, seconds: float) -> None:
-    """Lets time pass, a quarter of a second with each sweep."""
-    for _ in range(int(seconds * 4)):
-        d.clock.advance(SECOND // 4)
-        await asyncio.sleep(FAST)
-
-
-async def decided(d: Desk, number: int) -> dict[str, Any]:
-    """Lets time pass until the order is not waiting any more."""
-    async with asyncio.timeout(30):
-        while (await d.order(number))["state"] == "PENDING":
-            await passes(d, 0.5)
-    await d.until("SELECT state IN ('DONE', 'DENIED') FROM orders WHERE id = ?", 1, number)
-    return await d.order(number)
 
 
 @pytest.mark.parametrize(
@@ -150,3 +133,100 @@ async def test_h37_a_hand_close_that_its_fill_explains_is_absorbed_by_the_correc
         assert (await d.trade(action="buy", quantity="3"))["state"] == "DONE"
         (report,) = await d.trading.reconcile("paper", "button")
         assert report.drift == {"AAPL": "none"}
+
+
+# ---------------------------------------------------------------- a broker that shows our own fills late
+
+
+async def stays_pending(d: Desk, number: int) -> None:
+    await passes(d, 2)
+    assert (await d.order(number))["state"] == "PENDING"
+
+
+async def test_h6_an_exit_right_after_its_entry_waits_for_the_position_and_closes_all(tmp_path: Path) -> None:
+    faults = venue()
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.trade(action="buy", quantity="10")
+        the(faults).positions["AAPL"] = D(0)
+        await d.deliver(action="exit")
+        await stays_pending(d, 2)
+        the(faults).positions.clear()
+        order = await decided(d, 2)
+        assert (order["state"], order["filled_quantity"]) == ("DONE", "10")
+        assert await d.book() == 0
+        assert await Hand(d).needs() == []
+
+
+async def test_h6_an_exit_of_which_the_broker_shows_half_is_not_cut_in_half(tmp_path: Path) -> None:
+    faults = venue()
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.trade(action="buy", quantity="10")
+        await d.trade(action="buy", quantity="10")
+        the(faults).positions["AAPL"] = D(10)
+        await d.deliver(action="exit")
+        await stays_pending(d, 3)
+        the(faults).positions.clear()
+        order = await decided(d, 3)
+        assert (order["state"], order["filled_quantity"]) == ("DONE", "20")
+        assert await d.book() == 0
+        assert await d.events("drift") == []
+
+
+async def test_h1_what_an_exit_left_because_the_broker_showed_less_goes_out_by_its_next_leg(
+    tmp_path: Path,
+) -> None:
+    faults = venue()
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.trade(action="buy", quantity="20")
+        the(faults).positions["AAPL"] = D(10)
+        await d.deliver(action="exit")
+        cut = await decided(d, 2)
+        assert (cut["state"], cut["filled_quantity"]) == ("DONE", "10")
+        the(faults).positions.clear()
+        rest = await decided(d, 3)
+        assert (rest["leg"], rest["state"], rest["filled_quantity"]) == (2, "DONE", "10")
+        assert await d.book() == 0
+
+
+async def test_h2_what_an_exit_left_and_the_broker_does_not_hold_stands_in_needs_you(tmp_path: Path) -> None:
+    async with desk(tmp_path) as d:
+        await d.trade(action="buy", quantity="20")
+        await d.by_hand("sell", "10")
+        await d.deliver(action="exit")
+        cut = await decided(d, 2)
+        assert (cut["state"], cut["filled_quantity"]) == ("DONE", "10")
+        rest = await decided(d, 3)
+        assert rest["reason"] == "DRIFT book=10 broker_position=0"
+        assert ("critical", "held_back_by_drift", "O3") in await Hand(d).kinds()
+        await passes(d, 6)
+        assert len(await d.orders()) == 3
+
+
+@pytest.mark.parametrize("fields", [{"action": "exit"}, {"action": "sell", "quantity": "5"}])
+async def test_h6_right_after_our_own_exit_its_old_position_is_nobody_elses(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    faults = venue()
+    async with desk(tmp_path, SHORTS, wrap=faults.wrap) as d:
+        await d.trade(action="buy", quantity="10")
+        await d.trade(action="exit")
+        the(faults).positions["AAPL"] = D(10)
+        await d.deliver(**fields)
+        await stays_pending(d, 3)
+        the(faults).positions.clear()
+        order = await decided(d, 3)
+        assert order["state"] == "DONE", order["reason"]
+        assert await Hand(d).needs() == []
+
+
+@pytest.mark.parametrize("shown", [D(10), D(13)])
+async def test_h6_an_exit_that_the_position_does_not_change_is_not_held_up(
+    tmp_path: Path, shown: Decimal
+) -> None:
+    faults = venue()
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.trade(action="buy", quantity="10")
+        the(faults).positions["AAPL"] = shown
+        began = d.clock.now()
+        order = await d.trade(action="exit")
+        assert (order["state"], order["filled_quantity"], d.clock.now()) == ("DONE", "10", began)
