@@ -201,8 +201,10 @@ def book_fills(tx: Transaction, report: Report, snapshot: Snapshot, *, first: bo
 
 
 def _external_fill(tx: Transaction, report: Report, fill: Fill, shown: Iterable[str], *, first: bool) -> None:
-    # On the first pass whatever is held is called another's as a whole.
-    if not positions.add_external_fill(tx, report.account, fill, report.ended_at, explains=not first):
+    # On the first pass whatever is held is another's as a whole. What bears an id like ours may
+    # be ours, of a ledger that went back in time: it explains nothing, and stays a difference for a person.
+    explains = not first and not _may_be_ours(tx, report, fill)
+    if not positions.add_external_fill(tx, report.account, fill, report.ended_at, explains=explains):
         report.fills_ignored += 1
         return
     known = "SELECT 1 FROM external_orders WHERE account = ? AND broker_order_id = ?"
@@ -212,3 +214,10 @@ def _external_fill(tx: Transaction, report: Report, fill: Fill, shown: Iterable[
     report.fills_orphan += orphan
     what = f"{fill.side} {plain(fill.quantity)} {fill.instrument} at {plain(fill.price)}"
     report.findings.append(Finding("info", "external_fill", fill.exec_id, what))
+
+
+def _may_be_ours(tx: Transaction, report: Report, fill: Fill) -> bool:
+    if fill.client_order_id and OURS_PATTERN.fullmatch(fill.client_order_id):
+        return True
+    sql = "SELECT 1 FROM external_orders WHERE account = ? AND broker_order_id = ? AND origin LIKE 'our id%'"
+    return tx.one(sql, (report.account, fill.broker_order_id)) is not None

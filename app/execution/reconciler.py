@@ -19,6 +19,7 @@ from app.domain.order import UNRESOLVED, State
 from app.domain.sizing import ZERO
 from app.execution import comparing, positions
 from app.execution.comparing import Looks, by_id
+from app.execution.ids import must_look_first
 from app.execution.policy import Policy
 from app.execution.report import Finding, Report
 from app.execution.resolver import DEADLINE
@@ -152,7 +153,8 @@ def _start(tx: Transaction, policy: Policy, broker: Broker, now: int) -> _Start:
         watched=watched,
         last_fill=_last_id(tx, "fills"),
         last_attempt=_last_id(tx, "attempts"),
-        first=good is None and filled is None,
+        # What a ledger that went back in time has lost is not another's.
+        first=good is None and filled is None and not must_look_first(tx),
     )
 
 

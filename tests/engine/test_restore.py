@@ -14,6 +14,7 @@ from app.clock import SECOND, ManualClock
 from app.engine import CommandRefused, Engine, sample
 from app.engine.at_rest import preview_restore, restore
 from app.ledger.lock import AlreadyRunning
+from app.ledger.needs import needs
 from app.ledger.reader import open_read_only, read
 from app.ledger.store import LedgerRefused
 from tests.engine.kit import rows, running, send, settled, until
@@ -254,3 +255,22 @@ async def test_a_foreign_ledger_and_the_one_in_use_are_refused_and_nothing_chang
     # Into a home that has none it goes.
     await asyncio.to_thread(go_back, tmp_path / "new", file, clock)
     assert (tmp_path / "new" / "ledger.sqlite3").exists()
+
+
+async def test_h39_what_was_bought_in_the_lost_time_stands_in_needs_you_with_the_book_to_set(
+    tmp_path: Path,
+) -> None:
+    """The broker holds it and the ledger does not know it: it may be ours, so nothing explains it away."""
+    home, clock = tmp_path / "home", ManualClock()
+    await traded(home, clock, tmp_path / "backup.sqlite3")
+    await asyncio.to_thread(go_back, home, tmp_path / "backup.sqlite3", clock)
+    async with running(home, clock) as engine:
+        await engine.command("reconcile", {}, actor="command:me", request_id="1")
+        found = await engine.reader.call(lambda connection: needs(connection, clock.now()))
+        drifts = {
+            need.subject: {action.command for action in need.actions}
+            for need in found
+            if need.kind == "drift"
+        }
+    assert "paper MSFT" in drifts
+    assert all({"book", "reconcile"} <= offered for offered in drifts.values())
