@@ -163,6 +163,9 @@ LISTINGS: Mapping[str, Listing] = {
                 "o.account",
                 "c.symbol",
                 "coalesce(o.side, o.action)",
+                # As the row shows it: NOT_PLACED is "Not placed" there.
+                "replace(o.state, '_', ' ')",
+                "coalesce(o.ord_status, '')",
                 "coalesce(o.reason, '')",
                 "coalesce(o.client_order_id, '')",
                 "coalesce(o.broker_order_id, '')",

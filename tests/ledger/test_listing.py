@@ -94,6 +94,15 @@ def test_words_and_columns(
     assert len(shown) < len(matching(reading, view, Search()))
 
 
+def test_an_orders_state_is_found_by_the_word_that_its_row_shows(reading: apsw.Connection) -> None:
+    """Who types `denied` at 3 a.m. and finds nothing believes that nothing was denied."""
+    shown = found(reading, "orders", Search(text="denied"))
+    assert shown
+    assert {row["state"] for row in shown} >= {"DENIED"}
+    assert found(reading, "orders", Search(text="state:DENIED"))
+    assert all("DENIED" in f"{row['state']} {row['reason']}".upper() for row in shown)
+
+
 def test_an_id_is_found_by_its_name(reading: apsw.Connection) -> None:
     assert [row["id"] for row in found(reading, "orders", Search(text="id:12"))][-1] == "O12"
     assert "S7" in [row["id"] for row in found(reading, "signals", Search(text="S7"))]
