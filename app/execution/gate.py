@@ -41,7 +41,7 @@ from app.ledger.transaction import Transaction
 
 ZERO = Decimal(0)
 ACTOR = "worker"
-UNCERTAIN_FOR = 5 * SECOND
+UNCERTAIN, UNCERTAIN_FOR = "POSITION_UNCERTAIN", 5 * SECOND
 """So long a position is read again before an order that hinges on it is cut or denied (HOLES H6)."""
 EXPIRY = 5 * SECOND
 """How long a request may take to arrive where the venue itself refuses it afterwards."""
@@ -164,13 +164,17 @@ class _Case:
         planned = self._plan(held, view, price)
         hinges = self._is_uncertain(view) and self._hinges_on_position(planned, held, view, price)
         if hinges and uncertain_for < UNCERTAIN_FOR:
+            if self.order.reason != UNCERTAIN:  # as an exit it is not overtaken by what comes behind it (H3)
+                purpose = "exit" if exits else self.order.purpose
+                orders.note(self.tx, self.order, at=self.now, reason=UNCERTAIN, purpose=purpose)
             return Uncertain(self._may_be_own_fill(view))
         if again:
             planned = resend.as_before(self.order, planned, held)
         elif isinstance(planned, Trade):
             planned = _in_steps(planned, held, view.rules)
             if hinges and planned.opens > ZERO and self._depends_on_position:
-                denied = self._position_uncertain(view)
+                numbers = {"broker_position": view.position, "expected": self._explained(view)}
+                denied = denial(UNCERTAIN, **numbers)
                 planned = denied if planned.reduces == ZERO else Trade(planned.side, planned.reduces, ZERO)
         if isinstance(planned, Trade):
             planned = self._within_limits(planned, held, view, price)
@@ -233,9 +237,6 @@ class _Case:
 
     def _explained(self, view: View) -> Decimal:
         return WIDE.subtract(view.position, exposure.unexplained(self.tx, self.order, view.position))
-
-    def _position_uncertain(self, view: View) -> Denial:
-        return denial("POSITION_UNCERTAIN", broker_position=view.position, expected=self._explained(view))
 
     def _for_a_person(self, planned: Plan) -> Plan:
         """A person closes each of our books by an order of its own: that others are open is nothing new."""

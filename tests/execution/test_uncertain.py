@@ -230,3 +230,21 @@ async def test_h6_an_exit_that_the_position_does_not_change_is_not_held_up(
         began = d.clock.now()
         order = await d.trade(action="exit")
         assert (order["state"], order["filled_quantity"], d.clock.now()) == ("DONE", "10", began)
+
+
+@pytest.mark.parametrize("fields", [{"action": "exit"}, {"action": "sell", "quantity": "10"}])
+async def test_h3_an_entry_behind_an_exit_that_is_looked_at_again_is_not_closed_by_it(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    faults = venue()
+    async with desk(tmp_path, wrap=faults.wrap) as d:
+        await d.trade(action="buy", quantity="10")
+        the(faults).positions["AAPL"] = D(0)
+        await d.deliver(**fields)
+        await d.waits(2, "POSITION_UNCERTAIN")
+        await d.deliver(action="buy", quantity="5")
+        await stays_pending(d, 3)
+        the(faults).positions.clear()
+        assert (await decided(d, 2))["filled_quantity"] == "10"
+        assert (await decided(d, 3))["filled_quantity"] == "5"
+        assert await d.book() == 5
