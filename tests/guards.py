@@ -5,13 +5,14 @@
   `qtbot.wait*` (a nested loop inside a task hangs): turn the signal into a future.
 - After the test and its fixtures: a task still on the loop, a thread that was not there before, a QTimer
   still active, a blocking call that code of app made on the loop (even if app swallowed the error), an error
-  that only reached the loop's exception handler: each fails the test.
+  that only reached the loop's exception handler, a changed level of the log: each fails the test.
 """
 
 import asyncio
 import contextlib
 import gc
 import inspect
+import logging
 import threading
 import time
 import weakref
@@ -197,6 +198,7 @@ def loop_of_test(request: pytest.FixtureRequest) -> Iterator[LoopOfTest]:
     item = request.node
     on_qt = _uses_qt(item)
     before = set(threading.enumerate())
+    level = logging.getLogger().level
     scanned = None if item.get_closest_marker("blocking_allowed") else "app"
     loop = LoopOfTest((lambda: request.getfixturevalue("qapp")) if on_qt else None, scanned)
     with (
@@ -208,6 +210,10 @@ def loop_of_test(request: pytest.FixtureRequest) -> Iterator[LoopOfTest]:
         left = loop.close()
         left += timers.left() if timers else []
         left += threads_left(before)
+    if (now := logging.getLogger().level) != level:
+        # Every later test would log more, and write it on its loop.
+        logging.getLogger().setLevel(level)
+        left.append(f"the log's level was left at {logging.getLevelName(now)}")
     if left:
         pytest.fail("\n".join(left), pytrace=False)
 

@@ -93,13 +93,14 @@ async def test_generated_examples_run_on_the_loop(number: int) -> None:
             "asyncio.get_running_loop().call_soon(int, 'x')",
             "an error reached nobody but the loop*ValueError*",
         ),
+        ("logging.getLogger().setLevel(10)", "the log's level was left at DEBUG"),
     ],
 )
 def test_what_is_left_fails_the_test(pytester: pytest.Pytester, body: str, words: str, mark: str) -> None:
     pytester.makeconftest('pytest_plugins = ("tests.guards",)')
     pytester.makepyfile(
         f"""
-        import asyncio, threading, pytest
+        import asyncio, logging, threading, pytest
         release = threading.Event()
         {mark or "# plain"}
         async def test_leaves():

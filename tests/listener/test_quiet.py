@@ -67,7 +67,7 @@ def logs() -> Iterator[Logs]:
 
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture, logs: Logs) -> Any:
-    caplog.set_level(logging.DEBUG)
+    # `logs` has set the level; set here too, it would be put back after that of `logs`, to the wrong one.
     return lambda: logs.text + caplog.text + "".join(repr(record.__dict__) for record in caplog.records)
 
 
