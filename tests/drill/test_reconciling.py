@@ -70,10 +70,14 @@ async def test_s29_a_position_changed_outside_is_drift_and_is_corrected_by_nobod
         runs = [await v.reconcile() for _ in range(2)]
         assert "drift" in [kind for _, kind in kinds(runs[-1], "AAPL")]
         assert len(await v.at_exchange()) == 1
-        # H2: the exit closes what is there, and no more.
+        # H2: the exit closes what is there, and no more, once it is sure that the position is not just late.
         await v.exit()
-        order = await v.over(2)
+        async with v.time_runs():
+            order = await v.over(2)
+            rest = await v.over(3)
         assert order["quantity"] == "6"
+        # The four that our book still names are not there: said, and nothing more is sent for them.
+        assert (rest["state"], rest["reason"].split()[0]) == ("DENIED", "DRIFT")
         assert await v.position() == "0"
 
 
