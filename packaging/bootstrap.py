@@ -353,10 +353,15 @@ def replace_process(command: "list[str]") -> int:
 
 
 def pytest_arguments(arguments: "list[str]") -> "list[str]":
-    """`--all` selects the long tests too: an empty `-m` replaces the project's own `-m "not long"`."""
+    """`--all` selects the long tests too: an empty `-m` replaces the project's own `-m "not long"`.
+
+    Then nothing is dumped of a test that takes long, as many do: the dump reads the frames of running
+    threads, and has crashed the interpreter doing it (CPython 3.11). pytest-timeout still ends what hangs.
+    """
     if "--all" not in arguments:
         return arguments
-    return ["-m", "", *(argument for argument in arguments if argument != "--all")]
+    quiet = ["-o", "faulthandler_timeout=0"]
+    return ["-m", "", *quiet, *(argument for argument in arguments if argument != "--all")]
 
 
 def main(arguments: "list[str]") -> int:

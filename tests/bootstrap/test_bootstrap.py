@@ -326,7 +326,8 @@ def test_only_the_window_needs_qt(bootstrap: types.ModuleType, arguments: list[s
 
 def test_all_selects_the_long_tests_too(bootstrap: types.ModuleType) -> None:
     assert bootstrap.pytest_arguments(["-x", "tests/ledger"]) == ["-x", "tests/ledger"]
-    assert bootstrap.pytest_arguments(["-x", "--all"]) == ["-m", "", "-x"]
+    quiet = ["-o", "faulthandler_timeout=0"]
+    assert bootstrap.pytest_arguments(["-x", "--all"]) == ["-m", "", *quiet, "-x"]
 
 
 @pytest.mark.parametrize(("arguments", "code"), [([], 2), (["start"], 2), (["--help"], 0)])
