@@ -130,7 +130,7 @@ class CheckDialog(ToolDialog):
         self.paste = self.button(self.tr("&Paste"), self._paste, self.tr("Paste from the clipboard"))
         self.send = self.button(self.tr("Send to paper as a &test"), self._send)
         self.send.setToolTip(
-            self.tr("To the built-in source `test`, whose orders can only reach a paper account.")
+            self.tr("To the built-in source “test”, whose orders can only reach a paper account.")
         )
         self.close_button = self.button(self.tr("&Close"), self.reject)
 

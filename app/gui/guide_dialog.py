@@ -68,7 +68,7 @@ class GuideDialog(ToolDialog):
         )
         self._step(
             self.tr("Try it without TradingView"),
-            self.tr("A sample alert through the real door, to the built-in source `test`."),
+            self.tr("A sample alert through the real door, to the built-in source “test”."),
             None,
             (self.send,),
         )

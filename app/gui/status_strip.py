@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVB
 from app.gui.formats import plain_tip, visible
 from app.gui.notice import Card, ink
 from app.gui.theme import scaled
-from app.gui.words import LEVELS, TRADING, Word, fact_name, tr
+from app.gui.words import ABSENT, LEVELS, TRADING, Word, fact_name, tr
 
 if TYPE_CHECKING:
     from app.engine import Fact, Status
@@ -91,6 +91,8 @@ def fact_word(fact: Fact) -> Word:
     """Glyph, word and tone of what a part says of itself."""
     if fact.name == "trading" and fact.word in TRADING:
         return TRADING[fact.word]
+    if fact.level == "ok" and fact.word == "none":
+        return ABSENT
     word = visible(fact.word.replace("_", " "))
     level = LEVELS[fact.level]
     return Word(level.glyph, "OK" if word == "ok" else word[:1].upper() + word[1:], level.tone)

@@ -160,6 +160,9 @@ LEVELS: Mapping[str, Word] = {
 }
 """Of a fact in the status strip: glyph and colour; the fact brings its own word."""
 
+ABSENT = Word("–", _("None"), Tone.QUIET)
+"""Of a part that nobody has asked for: neither well nor unwell, so no tick."""
+
 TRADING: Mapping[str, Word] = {
     "active": Word("✓", _("Active"), Tone.GOOD, _("Entries and exits are placed.")),
     "exits_only": Word("‖", _("Exits only"), Tone.HELD, _("Entries are denied, exits are placed.")),

@@ -9,7 +9,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMessageBox, QToolButton
 
+from app.engine.status import Fact
 from app.gui.samples import ALERT_MESSAGE
+from app.gui.status_strip import fact_word
+from app.gui.theme import Tone
 from app.gui.window import Window
 from tests.gui import rows
 from tests.gui.hands import click, press, until
@@ -235,3 +238,11 @@ async def test_accounts_that_come_and_go_change_the_strip(window: Window, engine
     engine.facts = before
     engine.announce(frozenset({"status"}))
     await until(lambda: "account:f" not in window.strip.cells)
+
+
+def test_a_part_that_is_not_there_has_no_tick() -> None:
+    """Without a tunnel nothing from outside gets in: a green tick would say that it does."""
+    missing = fact_word(Fact("tunnel", "none", "ok", "no tunnel of Onefill's own"))
+    assert (missing.glyph, missing.text, missing.tone) == ("–", "None", Tone.QUIET)
+    up = fact_word(Fact("tunnel", "up", "ok", "heard through it"))
+    assert (up.glyph, up.tone) == ("✓", Tone.GOOD)
