@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from aiohttp import web
 
 from app.brokers.alpaca import Addresses, AlpacaBroker
 from app.brokers.alpaca_http import Keys
+from app.brokers.base import OrderRequest, SubmitReply
 from app.clock import ManualClock
+from app.domain.signal import Side
 from app.drill.rules import Rules
 from app.drill.server import SimulatedExchange
 from app.tasks import Tasks
+from tests.brokers.paper_kit import nothing_against
 from tests.drill.exchange_kit import NUMBER, furnish
 
 KEYS = Keys("key-1", "secret-1")
@@ -195,3 +199,31 @@ __all__ = [
     "raw_server",
     "venue_at",
 ]
+
+
+CID = "0123456789abcdef8123456789abcdef"
+ORDER = OrderRequest(CID, "AAPL", Side.BUY, Decimal(10))
+ANSWERED = (
+    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{"account_number": "PA1",'
+    b' "cash": "1", "equity": "1", "timestamp": "2026-03-02T15:30:00Z", "is_open": true}'
+)
+"""What serves as an account and as a clock."""
+
+
+async def connected_to(server: RawServer, clock: ManualClock | None = None, **more: Any) -> AlpacaBroker:
+    """Connected while the server answers; what it does with an order is for the test to say."""
+    broker = broker_at(server.url, clock or ManualClock(), **more)
+    reply, server.reply = server.reply, ANSWERED
+    await broker.connect()
+    server.reply = reply
+    server.received.clear()
+    return broker
+
+
+async def submit(
+    broker: AlpacaBroker, request: OrderRequest = ORDER, last_check: Any = nothing_against
+) -> SubmitReply:
+    try:
+        return await broker.submit(request, last_check)
+    finally:
+        await broker.close()

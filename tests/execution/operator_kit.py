@@ -18,7 +18,7 @@ from app.engine.operator_commands import Person
 from app.engine.requests import Requests
 from app.engine.retention_commands import Keeping
 from app.ledger.needs import Need, needs
-from tests.execution.faults import FaultyBroker
+from tests.execution.faults import Faults, FaultyBroker
 from tests.execution.kit import Desk
 
 
@@ -101,3 +101,16 @@ async def arrive(
     reply = await broker.submit(request, lambda: None)
     assert isinstance(reply, Placed), reply
     return reply.order.broker_order_id
+
+
+async def attempts(d: Desk, number: int) -> int:
+    (row,) = await d.reader.rows("SELECT count(*) AS n FROM attempts WHERE order_id = ?", (number,))
+    return int(row["n"])
+
+
+async def absent(d: Desk, faults: Faults, **fields: Any) -> str:
+    """O1, buy 10, was lost before it got there and is called absent. Returns its client order id."""
+    await d.ready()
+    faults.paper.plan.append("lost_before")
+    await d.deliver(**{"action": "buy", "quantity": "10", **fields})
+    return str((await d.state(1, "NOT_PLACED"))["client_order_id"])
